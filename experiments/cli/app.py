@@ -67,6 +67,13 @@ def main(arguments: Sequence[str] | None = None, build: Callable[[], App] | None
             raise
         print_error(f"{str(error)[: flag.end()]}; correct this environment variable, or leave it out")
         return 2
+    except RuntimeError as error:
+        from lakewright.policy.inference import describe_full_memory
+
+        if not (state := describe_full_memory(error)):
+            raise
+        print_error(f"{state}; end what else uses the GPU and give the same command again")
+        return 2
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has seen enough
         sys.stderr.close()
         return 1

@@ -27,6 +27,7 @@ from lakewright.experiments.loop.closed_loop import run as run_loop
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
+from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.studies.halving import RoundOver, choose_survivors, count_stages, stop_after
 from lakewright.experiments.studies.plot import curves_svg, study_svg
@@ -41,15 +42,8 @@ from lakewright.experiments.studies.run_task import (
     prepare_process,
     record_machine,
 )
-from lakewright.experiments.studies.study import (
-    CLAIM,
-    Plan,
-    Planned,
-    StudyFolder,
-    begin_run,
-    plan_study,
-    prepare_start,
-)
+from lakewright.experiments.studies.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_study, prepare_start
+from lakewright.policy.inference import naming_full_memory
 
 FAILURE = "failure.txt"  # the traceback in a run's folder
 MOST_SHOWN = 300  # characters of an error
@@ -228,4 +222,5 @@ def _take_test(planned: Planned, run: RunFolder, folder: StudyFolder) -> None:
     """The final test of a finished run, in a study that has one."""
     path, outcome = folder.test_file(planned.settings), folder.test_of(run)
     if path.exists() and not outcome.exists():
-        make_trainee(planned.settings).take_test(last_policy(run), read_problems(path), outcome)
+        with naming_full_memory("test", lambda: list_remedies(planned.settings, "validation")):
+            make_trainee(planned.settings).take_test(last_policy(run), read_problems(path), outcome)

@@ -38,10 +38,12 @@ from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems, write_problems
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.settings.lake_settings import complete_run, rename_settings
+from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.preset_files import read_preset
 from lakewright.experiments.studies.random_configs import Configs, random_configs
+from lakewright.policy.inference import naming_full_memory
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LONGEST_NAME = 100  # letters of an arm, which names files together with its seed
@@ -234,7 +236,8 @@ def prepare_start(plan: Plan, folder: StudyFolder) -> None:
         path = folder.test_file(plan.start)
         draw_final_test(plan.start, plan.spec.test, read_held_out(folder.start), path)
         if not (outcome := folder.test_of(folder.start)).exists():
-            trainee.take_test(warmup, read_problems(path), outcome)
+            with naming_full_memory("test of the warm-up", lambda: list_remedies(plan.start, "validation")):
+                trainee.take_test(warmup, read_problems(path), outcome)
 
 
 def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out: Sequence[Problem], path: Path) -> None:

@@ -9,6 +9,8 @@ from .device_limits import LEAST_SHARED as LEAST_SHARED
 from .device_limits import MEMORY_SHARE as MEMORY_SHARE
 from .device_limits import MOST_ANSWERS as MOST_ANSWERS
 from .device_limits import count_answer_bytes as count_answer_bytes
+from .device_limits import describe_full_memory as describe_full_memory
+from .device_limits import fit_answers as fit_answers
 from .device_limits import naming_full_memory as naming_full_memory
 from .endpoint import BudgetSpentError as BudgetSpentError
 from .endpoint import Charge as Charge

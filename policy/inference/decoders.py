@@ -206,6 +206,7 @@ class TransformerDecoder:
         self._length_so_far = 0
         self._graph: StepGraph | None = None
         self._is_tried = False  # whether a step ran with buffers of this shape, which a recording needs
+        self._has_room = True  # for recordings
 
     # The state, which `read_prompts` begins: keys and values of each layer, what no token of a prompt sees (-inf), the
     # tokens read of each prompt, the place of the next token in its answer, and the tokens of a recorded step.
@@ -247,14 +248,17 @@ class TransformerDecoder:
         """Add N tokens to every answer, int [B, G, N]: the logits of the next, [B, G, V], until the next call."""
         self._make_room(self._length_so_far + tokens.shape[-1])
         self._length_so_far += tokens.shape[-1]
-        if not self._steady or tokens.shape[-1] > 1:
+        if not (self._steady and self._has_room) or tokens.shape[-1] > 1:
             return self._step(tokens)
         if self._graph is None and not self._is_tried:
             self._is_tried = True
             return self._step(tokens)
         if self._graph is None:
             self._tokens = tokens.clone()
-            self._graph = StepGraph(lambda: self._step(self._tokens), tokens.device)
+            self._graph = StepGraph.record(lambda: self._step(self._tokens), tokens.device)
+        if self._graph is None:
+            self._has_room = False
+            return self._step(tokens)
         self._tokens.copy_(tokens)
         return self._graph.replay()
 

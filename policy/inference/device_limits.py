@@ -23,6 +23,7 @@ LEAST_SHARED = 4  # tokens that a CPU reads once rather than for each row; it wa
 OPERATIONS = 160  # of a layer in a forward and a backward pass, and their
 START = 3e-5  # seconds until an operation has started, as measured beside an H200, and
 SPEED = 2e14  # operations of bfloat16 in a second: half of what an H100 does at best
+BUSY = "the GPU is busy or unavailable"
 UNUSABLE = re.compile("out of memory|STATUS_ALLOC_FAILED|busy or unavailable")  # in errors of CUDA and its libraries
 
 
@@ -84,6 +85,39 @@ def count_answer_bytes(pairs: int, words: int, prompt: int, answer: int, copies:
     return pairs * (answer + prompt // copies) + SCORES * 4 * words
 
 
+def describe_full_memory(error: BaseException) -> str:
+    """Return a line that says that a GPU has too little memory or takes no process; empty after any other error.
+
+    It may have been raised while another was handled: what ends a failed recording says nothing of memory.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        # Only some are torch.OutOfMemoryError; CUDA and its libraries raise others.
+        if isinstance(seen, RuntimeError) and (found := UNUSABLE.search(str(seen))):
+            wanted = re.search(r"Tried to allocate [\d.]+ \w+", str(seen))
+            problem = wanted[0].replace("Tried to allocate", "no room for another") if wanted else "no room left"
+            busy = found[0].startswith("busy")
+            return BUSY if busy else f"the memory of the GPU is full ({problem})"
+        seen = seen.__cause__ or seen.__context__
+    return ""
+
+
+def training_bytes(model: "PreTrainedModel", number: int, read: int, scored: int) -> int:
+    """Return the memory of a row in a forward and a backward pass, about: what layers save, and scores of all words.
+
+    Args:
+        model: Qwen3 or Llama.
+        number: bytes of a number in its products; numbers of 2 bytes are rounded, and some are saved before, too.
+        read, scored: tokens of the row that are read, and those that have scores.
+    """
+    config: Any = model.config
+    heads = config.num_attention_heads
+    width, attention = config.hidden_size, heads * (getattr(config, "head_dim", 0) or config.hidden_size // heads)
+    layer = (6 * width + 8 * attention + 4 * config.intermediate_size) * number
+    layer += (4 * width + 16 * attention) * (number == 2)
+    return read * config.num_hidden_layers * layer + SCORES * 4 * scored * config.vocab_size
+
+
 @contextmanager
 def naming_full_memory(work: str, find_remedies: Callable[[], Sequence[str]] = tuple) -> Iterator[None]:
     """Raise InputError in place of torch's error if a GPU has too little memory for the block, or takes no process.
@@ -95,15 +129,10 @@ def naming_full_memory(work: str, find_remedies: Callable[[], Sequence[str]] = t
     """
     try:
         yield
-    except RuntimeError as error:  # only some are torch.OutOfMemoryError; CUDA and its libraries raise others
-        told = str(error)
-        if not (found := UNUSABLE.search(told)):
+    except RuntimeError as error:
+        if not (state := describe_full_memory(error)):
             raise
-        wanted = re.search(r"Tried to allocate [\d.]+ \w+", told)
-        problem = wanted[0].replace("Tried to allocate", "no room for another") if wanted else "no room left"
-        busy = found[0].startswith("busy")
-        state = "the GPU is busy or unavailable" if busy else f"the memory of the GPU is full ({problem})"
-        suggested = "" if busy else ", or ".join(find_remedies())
+        suggested = "" if state == BUSY else ", or ".join(find_remedies())
         changed = f", or in a new folder {suggested}" if suggested else ""
         raise InputError(
             f"{work}: {state}; end what else uses the GPU and give the same command, which continues from the saved "

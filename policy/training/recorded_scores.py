@@ -16,10 +16,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache, PreTrainedModel
 
 from lakewright.policy.inference.decoders import cache_rows, has_known_layers
+from lakewright.policy.inference.device_limits import fit_rows, training_bytes
 from lakewright.policy.inference.step_graph import StepGraph, uses_graphs
+from lakewright.policy.models.building import computes_in_bfloat16
 
 STEP = 16  # tokens, and prompts, by which the shapes of batches differ
 
@@ -40,26 +43,55 @@ class RecordedScores:
         self._weights = [weight for weight in model.parameters() if weight.requires_grad]
         self._anchor = torch.zeros((), device=model.device, requires_grad=True)  # what TRL's loss is traced to
         self._recordings: dict[tuple[int, ...], _Recording | None] = {}
+        self._has_room = True  # for recordings
+        self._at_once: dict[tuple[int, ...], int] = {}  # rows of each shape that are read together
+        self.last: PackedBatch | None = None  # whose forward pass was the last that a recording made
 
     def score(self, ids: torch.Tensor, mask: torch.Tensor, answer: int) -> Pair:
         """Return log-probabilities and entropies of the last `answer` tokens of each row: [B, answer].
 
         Args: see `answer_log_probs`.
         """
+        number = 2 if self._precision is torch.bfloat16 else self._model.dtype.itemsize
+        shape = *_round_up(ids.shape[1] - answer, answer), len(ids)
+        if shape not in self._at_once:  # decided once, so that the shapes of batches stay few
+            each = training_bytes(self._model, number, ids.shape[1], shape[1])
+            self._at_once[shape] = fit_rows(ids.device, each, on_cpu=len(ids), most=len(ids))
+        parts = split_evenly(len(ids), self._at_once[shape])
+        found = [self._score_part(ids[rows], mask[rows], answer, alone=len(parts) == 1) for rows in parts]
+        log_probs, entropies = (torch.cat(part) if len(part) > 1 else part[0] for part in zip(*found, strict=True))
+        return log_probs, entropies
+
+    def _score_part(self, ids: torch.Tensor, mask: torch.Tensor, answer: int, *, alone: bool) -> Pair:
+        """Return the scores of some rows.
+
+        Args:
+            ids, mask, answer: see `score`.
+            alone: whether these are all rows; otherwise nothing is held for their gradients but what they are computed
+            from again, because the GPU has no room for all.
+        """
         batch = _split_prompts(ids, mask, answer)
         if not torch.is_grad_enabled():
             found = self.compute(batch)
-        elif batch.shape not in self._recordings:  # the first batch of a shape is computed, which loads its kernels
-            if len(self._recordings) < MOST:
-                self._recordings[batch.shape] = None
+        elif recording := self._find_recording(batch):
+            found = _Replay.apply(self._anchor, recording, batch)
+        elif alone:
             found = self.compute(batch)
         else:
-            recording = self._recordings[batch.shape]
-            if recording is None:
-                others = (one for one in self._recordings.values() if one)
-                recording = self._recordings[batch.shape] = _Recording(self, batch, next(others, None))
-            found = _Replay.apply(self._anchor, recording, batch)
+            found = checkpoint(self.compute, batch, use_reentrant=False, preserve_rng_state=False)
         return found[0][:, :answer], found[1][:, :answer]
+
+    def _find_recording(self, batch: "PackedBatch") -> "_Recording | None":
+        """Return the recording for a batch; None if it is the first of its shape, or memory is short."""
+        if batch.shape not in self._recordings:  # the first one is computed, which loads its kernels
+            if len(self._recordings) < MOST:
+                self._recordings[batch.shape] = None
+            return None
+        if self._recordings[batch.shape] is None and self._has_room:
+            others = (one for one in self._recordings.values() if one)
+            self._recordings[batch.shape] = _Recording.make(self, batch, next(others, None))
+            self._has_room = self._recordings[batch.shape] is not None
+        return self._recordings[batch.shape]
 
     def compute(self, batch: "PackedBatch") -> Pair:
         """Return log-probabilities and entropies of all answers [B, T], one operation after another."""
@@ -144,26 +176,54 @@ class PackedBatch:
 
 def _split_prompts(ids: torch.Tensor, mask: torch.Tensor, answer: int) -> PackedBatch:
     """Return the batch of rows. Args: see `answer_log_probs`."""
-    before, after = -(ids.shape[1] - answer) % STEP, -answer % STEP
+    prompt = ids.shape[1] - answer
+    before, after = (
+        longer - length for longer, length in zip(_round_up(prompt, answer), (prompt, answer), strict=True)
+    )
     ids, mask = (torch.nn.functional.pad(rows, (before, after)) for rows in (ids, mask))
     prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, : -answer - after], dim=0, return_inverse=True)
     prompts = torch.nn.functional.pad(prompts, (0, 0, 0, 0, 0, -len(prompts) % STEP))
     return PackedBatch(prompts[..., 0], prompts[..., 1], which, ids[:, -answer - after :], mask[:, -answer - after :])
 
 
-class _Recording:
-    """Both passes of a shape. Args: see `RecordedScores.compute`; beside: shares its memory."""
+def _round_up(*lengths: int) -> tuple[int, ...]:
+    """Return the lengths that batches are padded to."""
+    return tuple(-(-length // STEP) * STEP for length in lengths)
 
-    def __init__(self, owner: RecordedScores, batch: PackedBatch, beside: "_Recording | None") -> None:
+
+def split_evenly(rows: int, most: int) -> list[slice]:
+    """Return parts of `rows` rows, of at most `most` each, that are as equal as possible."""
+    size = -(-rows // -(-rows // most))
+    return [slice(begin, begin + size) for begin in range(0, rows, size)]
+
+
+class _Recording:
+    """Both passes of a shape, see `make`."""
+
+    def __init__(self, owner: RecordedScores, batch: PackedBatch) -> None:
         self._owner, self._batch = owner, PackedBatch(*(part.clone() for part in batch.tensors))
         self._found: list[Pair] = []
-        device = batch.answers.device
-        self._gradient = torch.zeros(batch.answers.shape, device=device)
+        self._gradient = torch.zeros(batch.answers.shape, device=batch.answers.device)
+        self._forward: StepGraph | None = None
+        self._backward: StepGraph | None = None
+
+    @classmethod
+    def make(cls, owner: RecordedScores, batch: PackedBatch, beside: "_Recording | None") -> "_Recording | None":
+        """Return the recording of a batch, or None if memory is short.
+
+        Args:
+            owner, batch: see `RecordedScores.compute`.
+            beside: shares its memory.
+        """
+        made, device = cls(owner, batch), batch.answers.device
         # What a recorded pass adds to is the gradient that a weight has while it is recorded.
         others = owner.exchange_gradients(owner.gradients)
-        self._forward: StepGraph = StepGraph(self._read, device, beside._forward if beside else None, whole=True)
-        self._backward = StepGraph(self._push, device, self._forward)
-        owner.exchange_gradients(others)
+        try:
+            made._forward = StepGraph.record(made._read, device, beside._forward if beside else None, whole=True)
+            made._backward = made._forward and StepGraph.record(made._push, device, made._forward)
+        finally:
+            owner.exchange_gradients(others)
+        return made if made._backward else None
 
     def _read(self) -> torch.Tensor:
         with torch.enable_grad():
@@ -177,13 +237,18 @@ class _Recording:
 
     def read(self, batch: PackedBatch) -> Pair:
         """Return the scores of a batch."""
+        assert self._forward
         for mine, part in zip(self._batch.tensors, batch.tensors, strict=True):
             mine.copy_(part)
         log_probs, entropies = self._forward.replay().clone()
+        self._owner.last = batch
         return log_probs, entropies
 
-    def add_gradients(self, gradient: torch.Tensor) -> None:
-        """Add the gradients of the weights for the scores of the last batch."""
+    def add_gradients(self, batch: PackedBatch, gradient: torch.Tensor) -> None:
+        """Add the gradients of the weights for the scores of a batch, read again if another was read after it."""
+        assert self._backward
+        if self._owner.last is not batch:
+            self.read(batch)
         self._owner.place_gradients()
         self._gradient.copy_(gradient)
         self._backward.replay()
@@ -194,14 +259,14 @@ class _Replay(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, anchor: torch.Tensor, recording: _Recording, batch: PackedBatch) -> Pair:
-        ctx.recording = recording
+        ctx.recording, ctx.batch = recording, batch
         log_probs, entropies = recording.read(batch)
         ctx.mark_non_differentiable(entropies)
         return log_probs, entropies
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor, _: torch.Tensor) -> tuple[None, None, None]:
-        ctx.recording.add_gradients(gradient)
+        ctx.recording.add_gradients(ctx.batch, gradient)
         return None, None, None
 
 
@@ -236,28 +301,57 @@ class RecordedLoss:
     def __init__(self, model: PreTrainedModel, loss_of: TokenLoss) -> None:
         self._model, self._loss_of = model, loss_of
         self._weights = [weight for weight in model.parameters() if weight.requires_grad]
-        self._inputs: dict[tuple[int, ...], tuple[torch.Tensor, torch.Tensor]] = {}  # of shapes seen so far
+        self._inputs: dict[tuple[int, ...], list[torch.Tensor]] = {}  # of shapes seen so far
         self._graphs: dict[tuple[int, ...], StepGraph] = {}
+        self._at_once: dict[tuple[int, ...], int] = {}  # rows of each shape that are read together
+        self._has_room = True  # for recordings
 
     def backward(self, ids: torch.Tensor, labels: torch.Tensor, known: int) -> torch.Tensor:
-        """Return the loss of a batch. Args: as `TokenLoss`; shapes that come again should be few."""
-        shape = (*ids.shape, known)
+        """Return the loss of a batch. Args: as `TokenLoss`; shapes that come again should be few.
+
+        If the GPU has no room for all rows, parts of them follow each other, whose gradients are added up.
+        """
+        shape, device = (*ids.shape, known), self._model.device
+        if shape not in self._at_once:
+            number = 2 if computes_in_bfloat16(self._model) else self._model.dtype.itemsize
+            each = training_bytes(self._model, number, ids.shape[1], ids.shape[1] - known)
+            self._at_once[shape] = fit_rows(device, each, on_cpu=len(ids), most=len(ids))
+        parts = split_evenly(len(ids), self._at_once[shape])
+        if len(parts) == 1:
+            return self._push([ids, labels], known)
+        self._zero_gradients()
+        tokens = (labels[:, known:] >= 0).sum(1)
+        # The loss is a mean over tokens, so that of a part counts by its share of them.
+        losses = [self._push([ids[rows], labels[rows], tokens[rows].sum() / tokens.sum()], known) for rows in parts]
+        return torch.stack(losses).sum()
+
+    def _push(self, batch: list[torch.Tensor], known: int) -> torch.Tensor:
+        """Return the loss of rows, in new memory: ids, labels and, of a part, its share of the tokens."""
+        shape, device = (*batch[0].shape, known, len(batch)), self._model.device
         if shape not in self._inputs:  # the first batch of a shape is computed at once, which loads its kernels
             if len(self._inputs) < MOST:
-                self._inputs[shape] = ids.to(self._model.device), labels.to(self._model.device)
-            return self._compute(ids.to(self._model.device), labels.to(self._model.device), known)
-        mine, answers = self._inputs[shape]
-        mine.copy_(ids)
-        answers.copy_(labels)
-        if shape not in self._graphs:
+                self._inputs[shape] = [part.to(device) for part in batch]
+            return self._compute(*(part.to(device) for part in batch), known=known)
+        for mine, part in zip(self._inputs[shape], batch, strict=True):
+            mine.copy_(part)
+        step = functools.partial(self._compute, *self._inputs[shape], known=known)
+        if shape not in self._graphs and self._has_room:
             beside = next(iter(self._graphs.values()), None)
-            step = functools.partial(self._compute, mine, answers, known)
-            self._graphs[shape] = StepGraph(step, mine.device, beside, whole=True)
-        return self._graphs[shape].replay()
+            if made := StepGraph.record(step, device, beside, whole=True):
+                self._graphs[shape] = made
+            self._has_room = made is not None
+        return self._graphs[shape].replay().clone() if shape in self._graphs else step()
 
-    def _compute(self, ids: torch.Tensor, labels: torch.Tensor, known: int) -> torch.Tensor:
+    def _zero_gradients(self) -> None:
         if gradients := [weight.grad for weight in self._weights if weight.grad is not None]:
             torch._foreach_zero_(gradients)
+
+    def _compute(
+        self, ids: torch.Tensor, labels: torch.Tensor, share: torch.Tensor | None = None, *, known: int
+    ) -> torch.Tensor:
+        if share is None:
+            self._zero_gradients()
         loss = self._loss_of(self._model, ids, labels, known)
+        loss = loss if share is None else loss * share
         loss.backward()
         return loss.detach()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lakewright.policy.codecs import TextSettings
 
 PLANS_AT_ONCE = 128  # saved together
-ANSWERS_AT_ONCE, TEXTS_AT_ONCE = 512, 16  # decoded together, in tokens of cells and in text
+ANSWERS_AT_ONCE = 512  # decoded together, in tokens of cells
 HORIZON = 64  # steps of the longest plan in tokens of cells
 
 
@@ -139,7 +139,7 @@ class ModelAnswerer:
         place: The checkpoint's place.
         settings: Say how it is asked in text.
         device: The device that it runs on.
-        batch: Answers decoded together.
+        batch: Answers decoded together; by default in text as many as a GPU's memory holds, and few on a CPU.
         seed: Seed of the samples.
         executor: Answers batches, each of its processes with a model of its own.
 
@@ -164,7 +164,7 @@ class ModelAnswerer:
         self._model, tokenizer = load_model(place, "auto", device)
         self._codec = codec_for(get_codec(self._model), tokenizer, settings)
         self.reads_text = self._codec.name == "text"
-        self._batch = batch or (TEXTS_AT_ONCE if self.reads_text else ANSWERS_AT_ONCE)
+        self._batch = batch or (0 if self.reads_text else ANSWERS_AT_ONCE)
         self._seed = seed
         self.name = place
         sampled = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.reads_text else {}
@@ -173,16 +173,25 @@ class ModelAnswerer:
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """One batch after another. Raises InputError on a board that the codec cannot describe."""
         alike = itertools.groupby(asked, lambda one: (one.temperature, one.sample))
-        batches = (some for _, one in alike for some in _split_batches(list(one), self._batch))
+        size = self._batch or self._fit_batch(asked)
+        batches = (some for _, one in alike for some in _split_batches(list(one), size))
         here = isinstance(self._executor, Serial)
         work = self._answers if here else functools.partial(_answer_batch, self._source)
         return in_order(self._executor, work, batches)
+
+    def _fit_batch(self, asked: Sequence[WantedAnswer]) -> int:
+        """Returns the number of answers in text that are decoded together."""
+        from lakewright.policy.inference import fit_answers
+
+        longest = max((one.prompt for one in asked), key=len, default="")
+        codec: Any = self._codec
+        return fit_answers(self._model, len(codec.encode_request(longest)), codec.settings.max_tokens, 1)
 
     def _answers(self, asked: Sequence[WantedAnswer]) -> list[AnswerRow]:
         import torch
 
         from lakewright.policy.codecs import TextCodec
-        from lakewright.policy.inference import end_tokens, sample
+        from lakewright.policy.inference import end_tokens, naming_full_memory, sample
 
         codec, tokenizer = self._codec, self._codec.tokenizer
         boards = [board_of(one.row) for one in asked]
@@ -191,15 +200,16 @@ class ModelAnswerer:
         else:
             prompts = [codec.encode_prompt(board) for board in boards]
         torch.manual_seed(int(content_hash([self._seed, asked[0].row.id, asked[0].sample])[:8], 16))
-        made = sample(
-            self._model,
-            tokenizer,
-            prompts,
-            max_new_tokens=max(codec.answer_length(HORIZON, one.row.agents) for one in asked),
-            temperature=asked[0].temperature,
-            batch=self._batch,
-            scored=not self.reads_text,
-        )
+        with naming_full_memory(f"{len(asked)} answers of {self.name} together (set --batch)"):
+            made = sample(
+                self._model,
+                tokenizer,
+                prompts,
+                max_new_tokens=max(codec.answer_length(HORIZON, one.row.agents) for one in asked),
+                temperature=asked[0].temperature,
+                batch=len(asked),
+                scored=not self.reads_text,
+            )
         ends = set(end_tokens(self._model, tokenizer))
         rows = []
         for one, board, prompt, answer in zip(asked, boards, prompts, made.answers, strict=True):

@@ -46,6 +46,7 @@ from lakewright.experiments.loop.records.token_budget import has_next_stage
 from lakewright.experiments.loop.redesign.engineer_training import TRAINED, train_engineer
 from lakewright.experiments.loop.redesign.teacher_models import load_teacher, make_engineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.policy_models import free_memory
 from lakewright.experiments.loop.training.trainee import Trainee
 
 T = TypeVar("T")
@@ -122,7 +123,6 @@ class RunEngineer:
             keys=derive_stage_keys(trainee.settings, number),
             **({} if stage.evidence.exists() else gather_evidence(trainee, stage)),
         )
-        engineer.teacher = _Unasked(engineer.teacher.state_dict())  # its model would take memory while others train
         self.round = number + 1
         return decision
 
@@ -166,7 +166,15 @@ class StageJournal(Journal):
         made = make()
         if made is not None:
             self.trainee.write_record(path, self._describe_step(made))
+        if step == "proposal":
+            self._forget_model()
         return made
+
+    def _forget_model(self) -> None:
+        """Gives up the teacher's model, which would take memory beside the policy of the trial."""
+        self.engineer.teacher = _Unasked(self.engineer.teacher.state_dict())
+        if self.trainee.settings.asks_checkpoint:
+            free_memory()
 
     def _read_step(self, step: Step) -> Any:
         """The result of a step in the records; None if the step wasn't run."""

@@ -6,8 +6,8 @@ Before it, the problems of the stage are drawn from its design and chosen by its
 import functools
 import math
 import os
-from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +56,14 @@ def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, to
     free_memory()  # the launched processes need what models of this one held
     log = stage.scratch / "launch.log"
     grpo = trainee.settings.grpo.of_stage(number)
-    with progress("GRPO", grpo.steps, "steps", grpo.minutes) as bar:
+    place = load_place(_state_file(stage, launch.processes))  # the launched process goes on from there
+    with progress("GRPO", grpo.steps, "steps", grpo.minutes, place.seconds) as bar:
+        bar.initial = place.step
 
         def show_steps() -> None:
             steps = lines_so_far(stage.train_log)
             _show_figures(bar, steps[-1:], sum(step["sampled/tokens"] for step in steps))
-            bar.update(len(steps) - bar.n)
+            bar.update(max(len(steps), place.step) - bar.n)
 
         launch_stage(launch, stage.folder.parent, number, previous.onward, tokens, log, show_steps)
 
@@ -81,14 +83,13 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
     settings, (rank, processes) = trainee.settings, rank_and_processes()
     device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself
     work, grpo = f"stage {number}" + f" in process {rank}" * (processes > 1), settings.grpo.of_stage(number)
-    # Where the reporters that write files put them.
-    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(stage.folder / "tensorboard"))
-    with naming_full_memory(work, lambda: list_remedies(settings, "update", "sampling")), ExitStack() as opened:
+    full = naming_full_memory(work, lambda: list_remedies(settings, "update", "sampling"))
+    with full, reporting_into(stage.folder / "tensorboard"), ExitStack() as opened:
         model, tokenizer = load_policy(settings, previous, device)
         play = trainee.make_play(model, tokenizer)
         stream = opened.enter_context(trainee.stream_problems(stage, number)) if grpo.fresh else None
         tasks = stream or list(map(trainee.make_task, read_problems(trainee.problems_file(stage))))
-        saved = stage.scratch / "training.safetensors" if processes == 1 else None
+        saved = _state_file(stage, processes)
         place = load_place(saved)
         if saved:
             write_json(stage.resumed, Resumed(place.step, place.seconds))  # for the viewer alone, so without a digest
@@ -111,6 +112,27 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
         if stream:
             trainee.save_problems(stage, stream)
         save_checkpoint(stage.checkpoint, model, tokenizer)
+
+
+def _state_file(stage: Stage, processes: int) -> Path | None:
+    """The file of an interrupted training, which only a single process has."""
+    return stage.scratch / "training.safetensors" if processes == 1 else None
+
+
+REPORTS = "TENSORBOARD_LOGGING_DIR"  # where transformers reads the folder of reporters that write files
+
+
+@contextmanager
+def reporting_into(folder: Path) -> Iterator[None]:
+    """Has reporters of the training write into a folder within the block, unless the user has named another."""
+    if REPORTS in os.environ:
+        yield
+        return
+    os.environ[REPORTS] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ[REPORTS]
 
 
 class _StageLogger:

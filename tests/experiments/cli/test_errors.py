@@ -2,9 +2,11 @@
 
 import msgspec
 import pytest
+from cyclopts import App
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.engineer.evidence import Evidence
+from lakewright.experiments.cli import main
 from lakewright.experiments.cli.boards import make_env_config
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
 from lakewright.experiments.loop.settings.run_settings import RunSettings
@@ -20,6 +22,21 @@ CONFIG = msgspec.to_builtins(SMALL, str_keys=True)
 def cell(**changes: object) -> dict:
     """SMALL as plain data with one field of its size changed."""
     return {"sizes": {"3": {**CONFIG["sizes"]["3"], **changes}}}
+
+
+def test_a_full_gpu_is_one_line_in_every_command_and_other_errors_are_not_hidden(capsys):
+    app = App()
+
+    @app.default
+    def fail(message: str) -> None:
+        raise RuntimeError(message)
+
+    assert main(["CUDA out of memory. Tried to allocate 2.00 GiB"], lambda: app) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "the memory of the GPU is full (no room for another 2.00 GiB)" in told
+    with pytest.raises(RuntimeError, match="device-side assert"):
+        main(["CUDA error: device-side assert triggered"], lambda: app)
 
 
 WRONG_CONFIGS = {

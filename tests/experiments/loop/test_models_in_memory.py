@@ -12,19 +12,21 @@ from tests.support.models.tiny_policy import tiny_run
 
 
 @pytest.mark.deep
-def test_no_policy_is_held_when_another_is_read_to_be_validated(monkeypatch, tmp_path):
+@pytest.mark.parametrize(("teacher", "work", "times"), [("rules", "validate_stage", 3), ("self", "roll_out", 4)])
+def test_no_policy_is_held_when_another_is_read(teacher, work, times, monkeypatch, tmp_path):
+    """To be validated, after the warm-up and each of two stages; and for a trial of the engineer's proposal."""
     held: list[int] = []
-    validate = LakeTrainee.validate_stage
+    do = getattr(LakeTrainee, work)
 
-    def count_and_validate(*given):
+    def count_and_do(*given):
         held.append(sum(type(one) is Qwen3ForCausalLM for one in gc.get_objects()))
-        validate(*given)
+        return do(*given)
 
-    monkeypatch.setattr(LakeTrainee, "validate_stage", count_and_validate)
+    monkeypatch.setattr(LakeTrainee, work, count_and_do)
     gc.collect()
     gc.disable()  # it would free some of them now and then
     try:
-        run(tiny_run(teacher="rules"), RunFolder(tmp_path / "run"))
+        run(tiny_run(teacher=teacher), RunFolder(tmp_path / "run"))
     finally:
         gc.enable()
-    assert held == [0, 0, 0], "after the warm-up and after each of two stages"
+    assert held == [0] * times

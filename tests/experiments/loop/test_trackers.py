@@ -1,6 +1,7 @@
 """The closed loop in trackers: what they are given, each stage once, and read back by their own libraries."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Done, Validation, write_record
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.trackers import TRACKERS, Publisher, points_of, prepare_tracker
+from lakewright.experiments.loop.training.stage_training import REPORTS, reporting_into
 from tests.support.processes.commands import HOUSE
 from tests.support.refusals import refused
 from tests.support.samples.finished_run import begin, finish, redesign, validate
@@ -165,6 +167,28 @@ def test_an_unknown_tracker_a_missing_one_and_a_folder_without_a_run_are_refused
         prepare_tracker("wandb", RunFolder(tmp_path))
     assert main(["track", str(tmp_path), "--to", "wandb"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_reports_of_each_stage_go_into_its_folder_or_where_the_user_has_said(tmp_path, monkeypatch):
+    monkeypatch.delenv(REPORTS, raising=False)
+    for stage in ("stage_00", "stage_01"):
+        with reporting_into(tmp_path / stage):
+            assert os.environ[REPORTS] == str(tmp_path / stage)
+    assert REPORTS not in os.environ
+    monkeypatch.setenv(REPORTS, "mine")
+    with reporting_into(tmp_path):
+        assert os.environ[REPORTS] == "mine"
+    assert os.environ[REPORTS] == "mine"
+
+
+@pytest.mark.deep
+def test_tensorboard_has_a_folder_for_each_stage(tmp_path):
+    python = own_environment("trackers", *VERSIONS)
+    few = "stages=2 warmup.steps=1 grpo.steps=1 grpo.prompts=2 grpo.group=2 validation.boards=1 trial.boards=2"
+    few += " warmup.boards=64 warmup.batch=4 engineer.asked_first=false grpo.host.report_to=tensorboard"
+    command = ("run", "--preset", "cpu", "--teacher", "fixed", "--out", str(tmp_path / "run"), *few.split())
+    run_there(python, "-m", "lakewright.experiments.cli", *command)
+    assert {file.parents[1].name for file in tmp_path.glob("run/*/tensorboard/events*")} == {"stage_00", "stage_01"}
 
 
 @pytest.mark.deep

@@ -1,5 +1,6 @@
 """What a device takes on at once, by the free memory of a GPU or constants of a CPU, and what is said if it is full."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from lakewright.policy.inference import naming_full_memory
 from lakewright.policy.inference.device_limits import ANSWERS_ON_CPU, fit_answers, fit_rows, should_share_prefix
+from lakewright.policy.inference.step_graph import ROOM, StepGraph
 from tests.support.refusals import refused
 
 GB = 10**9
@@ -86,6 +88,63 @@ def test_a_gpu_that_takes_no_other_process_is_one_line(torch_says):
     kind, told = UNUSABLE[torch_says]
     with refused("stage 2", told, "end what else uses the GPU"), naming_full_memory("stage 2"):
         raise kind(torch_says + "\nCUDA kernel errors might be asynchronously reported at some other API call")
+
+
+def test_a_full_gpu_is_named_also_if_what_follows_it_says_something_else():
+    with refused("stage 2", "2.00 GiB"), naming_full_memory("stage 2"):
+        try:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        finally:
+            raise torch.AcceleratorError("CUDA error: operation failed due to a previous error during capture")
+
+
+class Graph:
+    """A CUDA graph whose end says only that it failed."""
+
+    failed = False
+
+    def capture_begin(self, **_) -> None:
+        pass
+
+    def capture_end(self) -> None:
+        if Graph.failed:
+            raise torch.AcceleratorError("CUDA error: operation failed due to a previous error during capture")
+
+
+@pytest.fixture
+def recording(free, monkeypatch):
+    """A GPU that records, with this much free memory; and how often torch's own was given back."""
+    stream = SimpleNamespace(wait_stream=lambda other: None)
+    emptied = []
+    fakes = {"CUDAGraph": Graph, "Stream": lambda _: stream, "current_stream": lambda _: stream}
+    fakes |= {"stream": lambda _: nullcontext(), "empty_cache": lambda: emptied.append(True)}
+    for name, fake in fakes.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    monkeypatch.setattr(Graph, "failed", False)
+    return free, emptied
+
+
+def fail(message: str, kind: type[RuntimeError]) -> torch.Tensor:
+    Graph.failed = True
+    raise kind(message)
+
+
+def test_a_step_is_recorded_only_if_the_gpu_has_room(recording):
+    free, emptied = recording
+    free(ROOM)
+    assert StepGraph.record(lambda: torch.zeros(1), GPU)
+    assert not emptied
+    free(ROOM - 1)
+    assert StepGraph.record(lambda: 1 / 0, GPU) is None, "the step is not run"
+    assert emptied
+
+
+def test_a_recording_that_fills_the_gpu_is_given_up_and_another_error_is_told(recording):
+    free, _ = recording
+    free(2 * ROOM)
+    assert StepGraph.record(lambda: fail("CUDA out of memory", torch.OutOfMemoryError), GPU) is None
+    with pytest.raises(torch.AcceleratorError, match="device-side assert"):
+        StepGraph.record(lambda: fail("CUDA error: device-side assert", torch.AcceleratorError), GPU)
 
 
 def test_other_errors_of_a_gpu_are_not_taken_for_a_full_one():

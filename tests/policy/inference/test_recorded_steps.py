@@ -4,6 +4,7 @@ Whatever a step took from Python, such as the length of answers so far, would be
 """
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from lakewright.policy.inference import decoders, sample
+from lakewright.policy.inference import decoders, sample, sampling
 from lakewright.policy.inference.decoders import TransformerDecoder
 from lakewright.policy.models import compute_in_bfloat16, use_precision
 from tests.policy.inference.test_sampling import LENGTH, MODELS, PROMPTS, decided
@@ -43,6 +44,10 @@ class RecordedOperations:
 
         self._operations = make_fx(run, tracing_mode="real")()
 
+    @classmethod
+    def record(cls, *given: object, **named: object) -> "RecordedOperations":
+        return cls(*given, **named)
+
     def replay(self) -> torch.Tensor:
         return self._first.pop() if self._first else self._operations()
 
@@ -59,7 +64,8 @@ class Operations(TorchDispatchMode):
 
 @pytest.fixture
 def recording(monkeypatch):
-    monkeypatch.setattr(decoders, "uses_graphs", lambda device: True)
+    for module in (decoders, sampling):
+        monkeypatch.setattr(module, "uses_graphs", lambda device: True)
     monkeypatch.setattr(decoders, "StepGraph", RecordedOperations)
     monkeypatch.setattr(decoders, "WORTH_RECORDING_AGAIN", 2)
     monkeypatch.setattr(decoders, "FIRST", 4)
@@ -75,6 +81,16 @@ def test_recorded_steps_answer_as_others_do(kind, precision, monkeypatch, reques
     request.getfixturevalue("recording")
     assert sample(model, tokenizer(), PROMPTS[:12], **how) == expected
     assert RecordedOperations.recorded
+
+
+def test_without_room_for_a_recording_steps_are_not_recorded(recording, monkeypatch):
+    how = {"max_new_tokens": LENGTH, "temperature": 0.0, "scored": False}
+    model = decided(MODELS["llama"]())
+    expected = sample(model, tokenizer(), PROMPTS[:4], **how)
+    tries: list[bool] = []
+    monkeypatch.setattr(RecordedOperations, "record", lambda *_, **__: tries.append(True))
+    assert sample(model, tokenizer(), PROMPTS[:4], **how) == expected
+    assert len(tries) == 1, "it is tried once"
 
 
 def computing_model(layers: int) -> PreTrainedModel:
@@ -99,6 +115,65 @@ def test_a_decoded_token_takes_few_operations():
     one, two = count_operations(1), count_operations(2)
     assert two - one <= A_LAYER
     assert one - (two - one) <= BESIDES
+
+
+SEEN = 12  # operations that find out which answers have ended, once in several tokens
+
+
+def count_decoding(tokens: int, temperature: float, monkeypatch) -> int:
+    """Operations of a decoding whose model does nothing."""
+    monkeypatch.setattr(sampling, "uses_graphs", lambda device: True)
+    logits = torch.zeros(3, 2, len(tokenizer()))
+    still = SimpleNamespace(read_prompts=lambda *_: logits, add_tokens=lambda _: logits)
+    still.should_drop_finished = lambda *_: False
+    monkeypatch.setattr(sampling, "find_decoder", lambda model: lambda *_: still)
+    torch.manual_seed(0)
+    with Operations() as operations:
+        how = {"copies": 2, "max_new_tokens": tokens, "temperature": temperature, "scored": False, "batch": 8}
+        sample(MODELS["llama"](), tokenizer(), PROMPTS[:3], **how)
+    return operations.count
+
+
+@pytest.mark.parametrize(("temperature", "each"), [(0.0, 1), (1.0, 5)])
+def test_a_token_takes_few_operations_beside_the_model(temperature, each, monkeypatch):
+    seen = sampling.STEPS_UNSEEN
+    once, twice = (count_decoding(times * seen, temperature, monkeypatch) for times in (1, 2))
+    assert twice - once <= seen * each + SEEN
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_greedy_answers_are_the_same_without_log_probabilities_and_if_ends_are_seen_later(kind, monkeypatch):
+    model = decided(MODELS[kind]())
+    how = {"copies": 2, "max_new_tokens": LENGTH, "temperature": 0.0}
+    expected = sample(model, tokenizer(), PROMPTS[:12], **how).answers
+    monkeypatch.setattr(sampling, "uses_graphs", lambda device: True)
+    monkeypatch.setattr(sampling, "STEPS_UNSEEN", 3)
+    for scored in (True, False):
+        done: list[int] = []
+        found = sample(model, tokenizer(), PROMPTS[:12], **how, scored=scored, on_progress=done.append)
+        assert found.answers == expected
+        assert [len(scores) for scores in found.log_probs] == [scored * len(answer) for answer in expected]
+        assert len(done) > 1, "prompts are reported while others are decoded"
+        assert sum(done) == 12
+
+
+def test_the_same_tokens_are_sampled_without_log_probabilities():
+    model, found = decided(MODELS["llama"]()), []
+    for scored in (True, False):
+        torch.manual_seed(5)
+        how = {"copies": 3, "max_new_tokens": LENGTH, "temperature": 3.0, "scored": scored}
+        found.append(sample(model, tokenizer(), PROMPTS[:6], **how).answers)
+    assert found[0] == found[1]
+
+
+def test_a_model_that_holds_a_prompt_for_each_answer_is_planned_to(monkeypatch):
+    shared: list[int] = []
+    monkeypatch.setattr(sampling, "fit_answers", lambda model, prompt, answer, copies: shared.append(copies) or 64)
+    for decoder in (sampling.find_decoder, lambda model: None):
+        monkeypatch.setattr(sampling, "find_decoder", decoder)
+        how = {"copies": 4, "max_new_tokens": 2, "temperature": 0.0, "scored": False, "batch": 0}
+        sample(MODELS["llama"](), tokenizer(), PROMPTS[:2], **how)
+    assert shared == [4, 1]
 
 
 def test_several_tokens_are_read_together_as_one_after_another():

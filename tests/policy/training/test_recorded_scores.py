@@ -10,8 +10,10 @@ from lakewright.policy.training import grpo_trainer, recorded_scores, train_grpo
 from lakewright.policy.training.grpo_trainer import answer_log_probs
 from lakewright.policy.training.recorded_scores import RecordedScores
 from lakewright.policy.training.settings import GrpoSettings, HostSettings
+from tests.policy.inference.test_recorded_steps import Operations, computing_model
 from tests.policy.inference.test_sampling import grouped_query_model
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, weights
+from tests.support.processes.tensor_memory import peak_of_tensors
 
 SETTINGS = GrpoSettings(steps=4, prompts=4, group=4, learning_rate=1e-2, guided=True, host=HostSettings(micro_batch=8))
 
@@ -24,6 +26,10 @@ class RepeatedStep:
     def __init__(self, step: Callable[[], torch.Tensor], *others: object, whole: bool = False) -> None:
         RepeatedStep.recorded += 1
         self._step, self._made = step, None if not whole else step()
+
+    @classmethod
+    def record(cls, *given: object, **named: object) -> "RepeatedStep":
+        return cls(*given, **named)
 
     def replay(self) -> torch.Tensor:
         made = self._step()
@@ -43,9 +49,14 @@ def batch(rows: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, int]:
     return ids, mask, 6
 
 
+@pytest.mark.parametrize("room", ["for all", "for a part", "for no recording"])
 @pytest.mark.parametrize("recorded", [False, True])
-def test_scores_and_gradients_are_those_of_one_operation_after_another(recorded, monkeypatch):
+def test_scores_and_gradients_are_those_of_one_operation_after_another(recorded, room, monkeypatch):
     monkeypatch.setattr(recorded_scores, "StepGraph", RepeatedStep)
+    if room == "for a part":
+        monkeypatch.setattr(recorded_scores, "fit_rows", lambda *_, **__: 3)
+    if room == "for no recording":
+        monkeypatch.setattr(RepeatedStep, "record", lambda *_, **__: None)
     model, other = grouped_query_model(), grouped_query_model()
     scores = RecordedScores(model, 0.7, None)
     for seed in range(3 if recorded else 1):
@@ -61,6 +72,37 @@ def test_scores_and_gradients_are_those_of_one_operation_after_another(recorded,
             (expected * expected).sum().backward()
         for weight, one in zip(model.parameters(), other.parameters(), strict=True):
             assert torch.allclose(weight.grad, one.grad, atol=1e-3)
+
+
+def test_parts_of_a_batch_hold_no_more_memory_than_one_of_them(monkeypatch):
+    model, (ids, mask, answer) = grouped_query_model(), batch(48, 0)
+    held: dict[int, int] = {}
+    monkeypatch.setattr(recorded_scores.StepGraph, "record", lambda *_, **__: None)
+    for rows in (48, 6):
+        monkeypatch.setattr(recorded_scores, "fit_rows", lambda *_, rows=rows, **__: rows)
+        with peak_of_tensors() as peak:
+            log_probs, _ = RecordedScores(model, 1.0, None).score(ids, mask, answer)
+            log_probs.sum().backward()
+        held[rows] = peak.bytes
+    assert held[6] < held[48] / 3
+
+
+# Forward and backward of an update that reads each prompt once: in each layer, and besides.
+A_LAYER, BESIDES = 315, 114
+
+
+def count_operations(layers: int) -> int:
+    model, (ids, mask, answer) = computing_model(layers), batch(4, 0)
+    with Operations() as operations:
+        log_probs, _ = RecordedScores(model, 1.0, torch.bfloat16).score(ids % 50, mask, answer)
+        log_probs.sum().backward()
+    return operations.count
+
+
+def test_an_update_takes_few_operations():
+    one, two = count_operations(1), count_operations(2)
+    assert two - one <= A_LAYER
+    assert one - (two - one) <= BESIDES
 
 
 def learn(scratch) -> tuple[list[float], dict[str, torch.Tensor]]:

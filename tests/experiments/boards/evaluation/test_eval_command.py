@@ -9,13 +9,17 @@ import threading
 
 import msgspec
 import pytest
+import torch
 
 from lakewright.core_jax.rows import Row, write_rows
+from lakewright.experiments.boards.evaluation.answerers import ModelAnswerer, WantedAnswer
 from lakewright.experiments.boards.evaluation.scores import Summary
 from lakewright.experiments.jobs.executors.choice import ExecutorChoice
 from lakewright.experiments.jobs.executors.executor import SERIAL
+from lakewright.policy import inference
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.codecs.text_prompt import read_lake
+from lakewright.policy.inference import Samples
 from lakewright.policy.models import save_checkpoint
 from tests.support.machines.kills import cut_off
 from tests.support.models.damaged_weights import damage_copy, drop, poison
@@ -23,6 +27,7 @@ from tests.support.models.small_language_model import language, language_checkpo
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.processes.commands import assert_refused, lakewright, surroundings
 from tests.support.processes.watching import PATIENCE
+from tests.support.refusals import refused
 from tests.support.samples.evaluations import ROWS, board_of, write_plan
 from tests.support.servers.chat_server import KEY, closed, completion, failing, send, serving
 
@@ -297,3 +302,26 @@ def test_solvers_are_evaluated_without_the_training_libraries(benchmark, tmp_pat
     )
     assert code == 0
     assert msgspec.json.decode(out, type=Summary).pooled.outcomes.optimal_sum_of_costs == 12
+
+
+def test_as_many_answers_in_text_are_decoded_together_as_the_device_holds(monkeypatch):
+    asked = [WantedAnswer(row, "Which way?" * (place + 1), 0, 0.0) for place, row in enumerate(ROWS[:5])]
+    fitted: list[tuple[int, int, int]] = []
+    batches: list[int] = []
+    full = torch.OutOfMemoryError("CUDA out of memory")
+
+    def decode(model, words, prompts, **how):
+        batches.append(how["batch"])
+        if len(batches) == 3:
+            raise full
+        return Samples([[1]] * len(prompts), [[]] * len(prompts))
+
+    monkeypatch.setattr(inference, "fit_answers", lambda model, *given: fitted.append(given) or 2)
+    monkeypatch.setattr(inference, "sample", decode)
+    answerer = ModelAnswerer(str(language_checkpoint()), TextSettings(max_tokens=7), "cpu", None, 0)
+    with refused("1 answers of", "set --batch", "GPU is full"):
+        list(answerer.answers(asked))
+    assert batches == [2, 2, 1]
+    ((prompt, answer, copies),) = fitted
+    assert prompt == len(answerer._codec.encode_request(asked[-1].prompt))
+    assert (answer, copies) == (7, 1)

@@ -6,9 +6,11 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from lakewright.experiments.jobs.resumable.journal import line_log
 from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal, progress, showing_progress
 from lakewright.experiments.jobs.runtime.progress_lines import ProgressLines
 from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.loop.training import stage_training, warmup
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.training import GrpoSettings, Place, WarmupSettings
@@ -106,6 +108,35 @@ def test_a_stage_that_is_resumed_tells_what_is_left(resumed, tmp_path):
         clock.now += 60
         logger.log_step(STEP.copy())
         assert bars[-1].describe().endswith(", reward 0.50, valid 0.50, tokens 210, 1:00 left")
+
+
+def test_a_launched_stage_that_is_resumed_tells_what_is_left(resumed, monkeypatch, tmp_path):
+    bars, clock = resumed
+    stage = RunFolder(tmp_path).stage(0)
+    stage.folder.mkdir()
+
+    def launch(*given):
+        given[-1]()
+        with line_log(stage.train_log) as log:
+            for step in range(26):
+                clock.now += 10 * (step >= 20)
+                log(STEP)
+            given[-1]()
+
+    monkeypatch.setattr(stage_training, "launch_stage", launch)
+    launched = LaunchSettings(processes=1, config="single_gpu")
+    trainee = make_trainee(text_run(grpo=GrpoSettings(steps=100, minutes=62), launch=launched))
+    stage_training.train_stage(trainee, stage, RunFolder(tmp_path).warmup, 0)
+    assert bars[-1].describe().endswith("26 of 100 steps, 0.1 a second, reward 0.50, valid 0.50, tokens 260, 1:00 left")
+
+
+def test_a_line_is_printed_also_while_nothing_ends(capsys):
+    clock = Clock()
+    bar = ProgressLines("validation", 40, "boards", clock=clock)
+    for _ in range(3):
+        clock.now += 30
+        bar.update(0)
+    assert capsys.readouterr().err.splitlines() == ["  validation: 0 of 40 boards, 0 a second"]
 
 
 @pytest.mark.parametrize(("form", "shown"), [("bars", ""), ("lines", "stage 1\n"), ("silent", "")])
