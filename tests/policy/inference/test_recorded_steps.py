@@ -67,7 +67,7 @@ def recording(monkeypatch):
     for module in (decoders, sampling):
         monkeypatch.setattr(module, "uses_graphs", lambda device: True)
     monkeypatch.setattr(decoders, "StepGraph", RecordedOperations)
-    monkeypatch.setattr(decoders, "WORTH_RECORDING_AGAIN", 2)
+    monkeypatch.setattr(decoders, "LEAST_TO_RECORD_AGAIN", 2)
     monkeypatch.setattr(decoders, "FIRST", 4)
     monkeypatch.setattr(RecordedOperations, "recorded", 0)
 
