@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.design import Delta, Design, Edit, Row
+from lakewright.engineer.design import Delta, Design, DesignRow, Edit
 from lakewright.engineer.space import DesignSpace, normalize_rows
 from lakewright.engineer.windows import find_ends, list_moves, move_row, replace_window
 
@@ -15,7 +15,7 @@ def make_edit(space: DesignSpace, reason: str, changes: Mapping[str, float]) -> 
     return Edit({column.name: changes.get(column.name, 0.0) for column in space.columns} | windows, reason)
 
 
-def edit_design(design: Design, delta: Delta, space: DesignSpace) -> dict[Stratum, Row]:
+def edit_design(design: Design, delta: Delta, space: DesignSpace) -> dict[Stratum, DesignRow]:
     """The rows of `design` plus the changes: raw sums, not yet legal. Other values stay.
 
     Raises InputError on a stratum that the design lacks.
@@ -33,7 +33,7 @@ def join_edits(edits: Mapping[Stratum, Edit]) -> Delta:
 
 
 def derive_delta(
-    old: Design, new: Mapping[Stratum, Row], reason: str | Mapping[Stratum, str], space: DesignSpace
+    old: Design, new: Mapping[Stratum, DesignRow], reason: str | Mapping[Stratum, str], space: DesignSpace
 ) -> Delta:
     """The delta from `old` to its strata as in `new`, one reason for all or one a stratum: `edit_design` gives `new`.
 
@@ -56,12 +56,12 @@ def derive_delta(
     return Delta(edits)
 
 
-def weigh_cells(weights: Mapping[Cell, float], like: Design, space: DesignSpace) -> dict[Stratum, Row]:
+def weigh_cells(weights: Mapping[Cell, float], like: Design, space: DesignSpace) -> dict[Stratum, DesignRow]:
     """The rows that weights of cells mean: shares of the whole, and of each knob the mean over the stratum's cells.
 
     A stratum of `like` without weight gets no data and keeps the rest.
     """
-    rows: dict[Stratum, Row] = {}
+    rows: dict[Stratum, DesignRow] = {}
     for stratum, old in like.strata.items():
         mine = {cell: weight for cell, weight in weights.items() if cell.stratum == stratum}
         # A design has one value of a level per stratum, so the weights of cells that differ in it become their mean.

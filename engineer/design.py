@@ -9,7 +9,7 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Stratum, stratum_of
 
-Row = dict[str, int | float]
+DesignRow = dict[str, int | float]
 """The share of a stratum and the values of its knobs, by name."""
 
 
@@ -20,7 +20,7 @@ class Design(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, 
     it alone are equal. The tables are copies: what a design was made from may change later.
     """
 
-    strata: dict[int | str, Row]
+    strata: dict[int | str, DesignRow]
     given: dict[str, int | float] = {}
     version: int = 0
 
@@ -42,7 +42,7 @@ class Design(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, 
         """An equal design of the same version, with tables of its own."""
         return msgspec.structs.replace(self)
 
-    def replace(self, strata: Mapping[Stratum, Row]) -> "Design":
+    def replace(self, strata: Mapping[Stratum, DesignRow]) -> "Design":
         """This design with other rows."""
         return msgspec.structs.replace(self, strata=dict(strata))
 

@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.calls import FailedCallError, run_short_call, show
 from lakewright.engineer.cells import Cell, Knob, Stratum, is_finite
 from lakewright.engineer.delta import edit_design
-from lakewright.engineer.design import Delta, Design, Edit, Row
+from lakewright.engineer.design import Delta, Design, DesignRow, Edit
 from lakewright.engineer.space import DesignSpace, normalize_rows
 from lakewright.engineer.windows import check_size, find_ends, make_window, replace_window, write_ends
 
@@ -204,11 +204,11 @@ def is_of_space(delta: Delta, space: DesignSpace) -> bool:
 
 def _project_rows(
     design: Design,
-    proposed: Mapping[Stratum, Row],
+    proposed: Mapping[Stratum, DesignRow],
     space: DesignSpace,
     settings: GuardSettings,
     held: Container[Stratum],
-) -> dict[Stratum, Row]:
+) -> dict[Stratum, DesignRow]:
     """The rows nearest to `proposed` that are legal and within reach of `design`."""
     share = space.share.name
     current, raw = (np.array([row[share] for row in rows.values()], float) for rows in (design.strata, proposed))
@@ -219,7 +219,7 @@ def _project_rows(
         if not (raw > floor).any():  # all was for held strata, and equal shares would be more than the floor for them
             raw = _hold_shares(raw, holds, floor)
     shares = _project_shares(current, raw, floor, settings.reach_of(space.share))
-    rows: dict[Stratum, Row] = {}
+    rows: dict[Stratum, DesignRow] = {}
     for part, (stratum, row) in zip(shares.tolist(), design.strata.items(), strict=True):
         rows[stratum] = {share: part}
         for knob in space.knobs:
@@ -279,13 +279,13 @@ def _move_toward(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach:
 
 
 def _keep_drawable(
-    design: Design, applied: Mapping[Stratum, Row], bounds: Bounds
-) -> tuple[dict[Stratum, Row] | None, list[str]]:
+    design: Design, applied: Mapping[Stratum, DesignRow], bounds: Bounds
+) -> tuple[dict[Stratum, DesignRow] | None, list[str]]:
     """The rows, with the old values of rows that cannot be drawn, and a line for each stratum that has such values.
 
     None if not even these help, and the line of that stratum.
     """
-    rows: dict[Stratum, Row] = {}
+    rows: dict[Stratum, DesignRow] = {}
     missing = []
     knobs = bounds.space.knobs
     for stratum, new in applied.items():
@@ -300,7 +300,7 @@ def _keep_drawable(
     return rows, missing
 
 
-def _ways_back(old: Row, new: Row, knobs: Sequence[Knob]) -> Iterator[Row]:
+def _ways_back(old: DesignRow, new: DesignRow, knobs: Sequence[Knob]) -> Iterator[DesignRow]:
     """`new`, and `new` with the old values of some knobs that changed: few before many, the last ones first."""
     # The last knobs go back first: spaces list levels before traits, and a level says more of how hard problems are.
     changed = [knob for knob in reversed(knobs) if find_ends(new, knob) != find_ends(old, knob)]
@@ -314,7 +314,7 @@ def _ways_back(old: Row, new: Row, knobs: Sequence[Knob]) -> Iterator[Row]:
         yield row
 
 
-def can_draw_row(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = None) -> bool:
+def can_draw_row(stratum: Stratum, row: DesignRow, bounds: Bounds, given: DesignRow | None = None) -> bool:
     """Return True if all problems of a stratum can be drawn that a row asks for.
 
     Args:
@@ -338,7 +338,7 @@ def check_draws(design: Design, bounds: Bounds, where: str) -> None:
             raise InputError(f"{where}: {_describe_undrawable(stratum, row, bounds.space)}; change its knobs")
 
 
-def _describe_undrawable(stratum: Stratum, row: Row, space: DesignSpace) -> str:
+def _describe_undrawable(stratum: Stratum, row: DesignRow, space: DesignSpace) -> str:
     asked = " and ".join(f"{knob.name} {write_ends(row, knob, '.3g')}" for knob in space.knobs)
     return f"{space.words.path}.{stratum}: no {space.words.problems} with {asked} can be drawn"
 
@@ -360,7 +360,9 @@ def is_drawable(bounds: Bounds, cell: Cell, design: Design) -> bool:
     return said
 
 
-def _list_differences(proposed: Mapping[Stratum, Row], applied: Mapping[Stratum, Row], space: DesignSpace) -> list[str]:
+def _list_differences(
+    proposed: Mapping[Stratum, DesignRow], applied: Mapping[Stratum, DesignRow], space: DesignSpace
+) -> list[str]:
     return [
         f"{space.words.path}.{stratum}.{name}: proposed {old:.3g}, applied {new:.3g}"
         for stratum, row in proposed.items()
@@ -370,7 +372,7 @@ def _list_differences(proposed: Mapping[Stratum, Row], applied: Mapping[Stratum,
     ]
 
 
-def _pair_ends(proposed: Row, applied: Row, column: Knob) -> Iterator[tuple[str, float, float]]:
+def _pair_ends(proposed: DesignRow, applied: DesignRow, column: Knob) -> Iterator[tuple[str, float, float]]:
     """The name of each end of a column and both values; the upper end only if it has a window in one of the rows."""
     low, high = zip(find_ends(proposed, column), find_ends(applied, column), strict=True)
     yield (column.name, *low)

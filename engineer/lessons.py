@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import GroupStatistics
 from lakewright.core_jax.support import Share, one_of
 from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.design import Delta, Design, Row
+from lakewright.engineer.design import Delta, Design, DesignRow
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import DifficultySettings, Objective
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence, Round, show_evidence
@@ -213,7 +213,7 @@ def _summarize_round(past: Round, rule: RuleTeacher, space: DesignSpace) -> str:
     return " ".join(delta_tokens(rule.make_delta(evidence, past.design, space), space))
 
 
-def list_trait_cells(stratum: Stratum, row: Row, space: DesignSpace) -> list[Cell]:
+def list_trait_cells(stratum: Stratum, row: DesignRow, space: DesignSpace) -> list[Cell]:
     """The cells of a stratum with and without each trait. row: has the levels. space: the design space."""
     usual = space.list_usual(row)
     ways = [(False, True) if knob.trait else (value,) for knob, value in zip(space.knobs, usual, strict=True)]
@@ -253,9 +253,9 @@ def _draw_late_rounds(design: Design, space: DesignSpace, rng: np.random.Generat
 
 def _place_rows(
     strata: Sequence[Stratum], places: np.ndarray, shares: np.ndarray, space: DesignSpace
-) -> dict[Stratum, Row]:
+) -> dict[Stratum, DesignRow]:
     """Rows with these shares and with knobs at these places, 0 to 1 within their limits, on the step grid."""
-    rows: dict[Stratum, Row] = {}
+    rows: dict[Stratum, DesignRow] = {}
     for number, stratum in enumerate(strata):
         rows[stratum] = {space.share.name: float(shares[number])}
         for knob, along in zip(space.knobs, places[:, number].tolist(), strict=True):
@@ -276,7 +276,7 @@ def _draw_round(design: Design, space: DesignSpace, rng: np.random.Generator) ->
 
 def _make_round(
     design: Design,
-    rows: dict[Stratum, Row],
+    rows: dict[Stratum, DesignRow],
     rates: np.ndarray,
     of_traits: Sequence[np.ndarray],
     space: DesignSpace,
@@ -290,10 +290,10 @@ def _make_round(
     return Round(design.replace(rows), outcomes, rolled_back=_draw_seldom(rng))
 
 
-def _draw_rows(strata: Sequence[Stratum], space: DesignSpace, rng: np.random.Generator) -> dict[Stratum, Row]:
+def _draw_rows(strata: Sequence[Stratum], space: DesignSpace, rng: np.random.Generator) -> dict[Stratum, DesignRow]:
     """Values on the step grid, inside the limits of each stratum."""
     shares = _draw_shares(len(strata), space.share.step, rng)
-    rows: dict[Stratum, Row] = {one: {space.share.name: share} for one, share in zip(strata, shares, strict=True)}
+    rows: dict[Stratum, DesignRow] = {one: {space.share.name: share} for one, share in zip(strata, shares, strict=True)}
     for knob in space.knobs:
         top = 1.0 if knob.trait else knob.high
         multiples = rng.integers(0, round((top - knob.low) / knob.step) + 1, len(strata)).tolist()

@@ -12,7 +12,7 @@ from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import derive_delta, weigh_cells
 from lakewright.engineer.delta_parsing import encode_delta
-from lakewright.engineer.design import Delta, Design, Row
+from lakewright.engineer.design import Delta, Design, DesignRow
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
@@ -170,7 +170,7 @@ class CellTeacher(Stateful, abc.ABC):
         return propose_rows(design, weigh_cells(weights, design, space), self.reason, space)
 
 
-def propose_rows(design: Design, rows: Mapping[Stratum, Row], reason: str, space: DesignSpace) -> Proposal:
+def propose_rows(design: Design, rows: Mapping[Stratum, DesignRow], reason: str, space: DesignSpace) -> Proposal:
     """The proposal that changes `design` into these rows.
 
     Args:

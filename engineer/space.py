@@ -22,7 +22,7 @@ from lakewright.engineer.cells import (
     list_parts,
     name_cells,
 )
-from lakewright.engineer.design import Design, Row
+from lakewright.engineer.design import Design, DesignRow
 from lakewright.engineer.space_checks import (
     check_design,
     check_names,
@@ -358,7 +358,7 @@ class DesignSpace:
         return ", ".join(map(str, self.strata[:20])) + (", ..." if len(self.strata) > 20 else "")
 
 
-def normalize_rows(rows: Mapping[Stratum, Mapping[str, float]], space: DesignSpace) -> dict[Stratum, Row]:
+def normalize_rows(rows: Mapping[Stratum, Mapping[str, float]], space: DesignSpace) -> dict[Stratum, DesignRow]:
     """The rows with shares on the grid of DECIMALS that sum to one, by largest remainder; the others rounded.
 
     Shares are taken relative to their sum; if it is 0, they are equal.

@@ -8,7 +8,7 @@ import msgspec
 
 from lakewright.engineer.calls import FailedCallError, run_call
 from lakewright.engineer.cells import Stratum, Value
-from lakewright.engineer.design import Design, Row
+from lakewright.engineer.design import Design, DesignRow
 from lakewright.engineer.guard import Bounds, can_draw_row, check_draws
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.space_checks import check_design
@@ -50,7 +50,7 @@ def choose_start(bounds: Bounds, /, **given: float) -> Design:
     given: as in `DesignSpace.uniform`. Raises InputError if all of TRIED rows of a stratum fail.
     """
     space, middle = bounds.space, bounds.space.uniform(**given)
-    rows: dict[Stratum, Row] = {}
+    rows: dict[Stratum, DesignRow] = {}
     for stratum, usual in middle.strata.items():
         ways = _list_rows(space, stratum, usual)
         found = next((row for row in ways if can_draw_row(stratum, row, bounds, middle.given)), None)
@@ -61,7 +61,7 @@ def choose_start(bounds: Bounds, /, **given: float) -> Design:
     return space.design(rows, **middle.given)
 
 
-def _list_rows(space: DesignSpace, stratum: Stratum, usual: Row) -> Iterator[Row]:
+def _list_rows(space: DesignSpace, stratum: Stratum, usual: DesignRow) -> Iterator[DesignRow]:
     """The usual row, and others with the values of some knobs changed, from near to far."""
     yield usual
     ways: list[list[tuple[float, Value]]] = []

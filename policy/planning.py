@@ -21,7 +21,7 @@ from lakewright.policy.models.building import get_codec
 from lakewright.policy.models.loading import load_model
 
 HORIZON = 64  # steps of the longest plan
-Plan = list[str]  # the moves of each agent
+PlanStrings = list[str]  # the moves of each agent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Planner:
     horizon: int = HORIZON
     seed: int = 0
 
-    def plan(self, row: Row) -> Plan | None:
+    def plan(self, row: Row) -> PlanStrings | None:
         """Return the plan for one board, as `plans`."""
         return self.plans([row])[0]
 
-    def plans(self, rows: Sequence[Row]) -> list[Plan | None]:
+    def plans(self, rows: Sequence[Row]) -> list[PlanStrings | None]:
         """Return for each board the valid plan with the least sum of costs, None if no plan is valid.
 
         Of two plans of equal cost the greedy one is taken. A board is sampled only if that can help: if its greedy plan
@@ -73,7 +73,7 @@ class Planner:
             return True
         return not self.first_valid and greedy.sum_of_costs > sum_shortest_paths(row)
 
-    def _sample_plans(self, rows: Sequence[Row], copies: int, temperature: float) -> list[list[Plan | None]]:
+    def _sample_plans(self, rows: Sequence[Row], copies: int, temperature: float) -> list[list[PlanStrings | None]]:
         """Return `copies` answers to each board, None for an answer that cannot be read."""
         if not rows:
             return []
@@ -114,11 +114,11 @@ def load_planner(
 
 @dataclasses.dataclass(frozen=True)
 class _Judged:
-    plan: Plan
+    plan: PlanStrings
     sum_of_costs: int
 
 
-def _judge_each(rows: Sequence[Row], plans: Sequence[Sequence[Plan | None]]) -> list[_Judged | None]:
+def _judge_each(rows: Sequence[Row], plans: Sequence[Sequence[PlanStrings | None]]) -> list[_Judged | None]:
     """Return the best valid plan of those for each board; all are judged together."""
     readable = [[plan for plan in of_row if plan is not None] for of_row in plans]
     repeated = [row for row, of_row in zip(rows, readable, strict=True) for _ in of_row]
@@ -126,7 +126,7 @@ def _judge_each(rows: Sequence[Row], plans: Sequence[Sequence[Plan | None]]) -> 
     return [_choose_best(of_row, list(islice(verdicts, len(of_row)))) for of_row in readable]
 
 
-def _choose_best(plans: Sequence[Plan], verdicts: Sequence[VerdictRow]) -> _Judged | None:
+def _choose_best(plans: Sequence[PlanStrings], verdicts: Sequence[VerdictRow]) -> _Judged | None:
     place = best_valid(verdicts)
     if place is None:
         return None
@@ -135,7 +135,7 @@ def _choose_best(plans: Sequence[Plan], verdicts: Sequence[VerdictRow]) -> _Judg
     return _Judged(plans[place], cost)
 
 
-def _choose_cheaper(greedy: _Judged | None, sampled: _Judged | None) -> Plan | None:
+def _choose_cheaper(greedy: _Judged | None, sampled: _Judged | None) -> PlanStrings | None:
     both = [one for one in (greedy, sampled) if one]
     return min(both, key=lambda one: one.sum_of_costs).plan if both else None
 

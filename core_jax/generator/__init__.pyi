@@ -1,7 +1,7 @@
 from .generator import MOST_BOARDS as MOST_BOARDS
 from .generator import Acceptance as Acceptance
 from .generator import Batch as Batch
-from .generator import Stratum as Stratum
+from .generator import BoardStratum as BoardStratum
 from .generator import can_draw as can_draw
 from .generator import check_count as check_count
 from .generator import check_reachable as check_reachable

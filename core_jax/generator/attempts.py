@@ -22,8 +22,8 @@ from lakewright.core_jax.lake.bitboards import (
     pack_bits,
     read_bit,
 )
-from lakewright.core_jax.lake.label_batches import pad_moves, take_rows
-from lakewright.core_jax.solver.solver import BLOCK, flood_boards, join_labels, prepare_solver, read_labels, solve
+from lakewright.core_jax.lake.label_batches import join_labels, pad_moves, take_rows
+from lakewright.core_jax.solver.solver import BLOCK, flood_boards, prepare_solver, read_labels, solve
 from lakewright.core_jax.solver.two_agents.joint_floods import CostTable
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.support.profiling import in_phase

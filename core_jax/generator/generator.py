@@ -34,7 +34,7 @@ SPECULATION = 8  # a round has at most 1 / SPECULATION of the attempts at a boar
 
 
 @dataclasses.dataclass(frozen=True)
-class Stratum:
+class BoardStratum:
     """Boards of one size and number of agents, with `holes` holes, whose optimal plans must wait or need not."""
 
     size: int
@@ -193,8 +193,8 @@ class _Source:
         """
         return cls(size, agents, holes, make_streams([(seed, agents, size, holes, wait) for wait in (False, True)]))
 
-    def stratum(self, wait: bool) -> Stratum:
-        return Stratum(self.size, self.agents, self.holes, wait)
+    def stratum(self, wait: bool) -> BoardStratum:
+        return BoardStratum(self.size, self.agents, self.holes, wait)
 
     def make_attempts(self, lanes: Lanes) -> Attempts:
         return make_attempts(self.size, self.agents, self.holes, self.streams, lanes)
@@ -215,7 +215,7 @@ class _Tally:
             np.add.at(self.status, (wait, made.status[counted]), 1)
             np.add.at(self.waiting, wait, made.waits[counted])
 
-    def acceptance(self, stratum: Stratum) -> Acceptance:
+    def acceptance(self, stratum: BoardStratum) -> Acceptance:
         row = int(stratum.wait)
         kinds = [int(kind) for kind in (*self.status[row], self.waiting[row])] if stratum.agents != 2 else []
         found = int(self.drawn[row]), int(self.met[row])

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from lakewright.core_jax.support.jax_settings import check_process
 from lakewright.core_jax.types import DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, BoardVerdict, Failure
 
-Cell: TypeAlias = tuple[jax.Array, jax.Array]  # row and column
-IsHole: TypeAlias = Callable[[Cell], jax.Array]
+CellArrays: TypeAlias = tuple[jax.Array, jax.Array]  # row and column
+IsHole: TypeAlias = Callable[[CellArrays], jax.Array]
 BITS = 32  # cells in a word of packed holes
 PACKED_SIZE = 16  # up to here a word is found by a chain of selects, which vectorises; a gather does not
 
@@ -102,12 +102,12 @@ def verdict(board: Board, moves: jax.Array) -> BoardVerdict:
     )
 
 
-def _split_cells(positions: jax.Array) -> list[Cell]:
+def _split_cells(positions: jax.Array) -> list[CellArrays]:
     """[K, 2] as a cell for each agent."""
     return [(row, column) for row, column in positions]
 
 
-def _move_cell(cell: Cell, move: jax.Array) -> Cell:
+def _move_cell(cell: CellArrays, move: jax.Array) -> CellArrays:
     """The cell that a move leads to, on the board or off it; any other code stays."""
     row, column = cell
 
@@ -117,12 +117,12 @@ def _move_cell(cell: Cell, move: jax.Array) -> Cell:
     return row + step(DOWN, UP), column + step(RIGHT, LEFT)
 
 
-def _is_same_cell(one: Cell, other: Cell) -> jax.Array:
+def _is_same_cell(one: CellArrays, other: CellArrays) -> jax.Array:
     return (one[0] == other[0]) & (one[1] == other[1])
 
 
 def _find_failure(
-    size: int, is_hole: IsHole, cells: list[Cell], targets: list[Cell], moves: Iterable[jax.Array]
+    size: int, is_hole: IsHole, cells: list[CellArrays], targets: list[CellArrays], moves: Iterable[jax.Array]
 ) -> jax.Array:
     """The code of the first failure of a step, int16 []; 0 without a failure.
 
@@ -146,7 +146,7 @@ def _find_failure(
     return _pick_first_code([(kind, i, seen) for kind, agents in found.items() for i, seen in agents], len(cells))
 
 
-def _is_illegal(size: int, target: Cell, move: jax.Array) -> jax.Array:
+def _is_illegal(size: int, target: CellArrays, move: jax.Array) -> jax.Array:
     row, column = target
     off_board = (row < 0) | (row >= size) | (column < 0) | (column >= size)
     return off_board | (move < PAD) | (move > WAIT)
@@ -174,7 +174,7 @@ def _make_hole_lookup(holes: jax.Array) -> IsHole:
     bits = [hole.astype(jnp.uint32) << i % BITS for i, hole in enumerate(holes.reshape(-1))]
     words = [functools.reduce(jnp.bitwise_or, bits[i : i + BITS]) for i in range(0, len(bits), BITS)]
 
-    def is_hole(cell: Cell) -> jax.Array:
+    def is_hole(cell: CellArrays) -> jax.Array:
         index = cell[0] * size + cell[1]
         word = words[0]
         for i, later in enumerate(words[1:], 1):

@@ -2,7 +2,7 @@ from .forms import BEGUN as BEGUN
 from .forms import FORMS as FORMS
 from .forms import Form as Form
 from .forms import FormAnswer as FormAnswer
-from .forms import Reader as Reader
+from .forms import FormReader as FormReader
 from .forms import Solved as Solved
 from .forms import ask_in_form as ask_in_form
 from .forms import choose_forms as choose_forms
@@ -14,8 +14,8 @@ from .forms import write_decision as write_decision
 from .forms import write_question as write_question
 from .pairs import KINDS as KINDS
 from .pairs import RULES as RULES
-from .pairs import Kind as Kind
 from .pairs import Pair as Pair
+from .pairs import PairKind as PairKind
 from .pairs import draw_pairs as draw_pairs
 from .pairs import draw_question as draw_question
 from .scores import Interval as Interval

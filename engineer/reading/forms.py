@@ -19,7 +19,7 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally
 from lakewright.engineer.teachers.llm import Message, ask_about, object_schema, parse_reply
 
-Place: TypeAlias = tuple[Stratum, str]
+ColumnPlace: TypeAlias = tuple[Stratum, str]
 """A stratum and a column."""
 MORE, SAME, LESS = "more", "same", "less"
 SIGNS = {MORE: 1, SAME: 0, LESS: -1}
@@ -36,7 +36,7 @@ LEVELS = (
 )
 
 
-class Reader(Protocol):
+class FormReader(Protocol):
     """A language model that is asked."""
 
     def write(self, messages: Sequence[Message], schema: dict[str, Any]) -> str:
@@ -105,7 +105,7 @@ class Solved(NamedTuple):
 
 def ask_in_form(
     form: Form,
-    reader: Reader,
+    reader: FormReader,
     evidence: Evidence,
     space: DesignSpace,
     solved: Sequence[Solved] = (),
@@ -162,7 +162,7 @@ def write_decision(
     return _make_messages(before + _write_decision(form, evidence, place, space), evidence, form, space)
 
 
-def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[Place, int]:
+def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[ColumnPlace, int]:
     """The sign of the change of each stratum and column, 0 if it stays; without a delta all stay.
 
     delta: the changes. design: gives the strata. space: the design space.
@@ -192,9 +192,9 @@ def choose_word(sign: int) -> str:
 
 
 def _ask_one_by_one(
-    form: Form, reader: Reader, evidence: Evidence, space: DesignSpace, before: str, columns: Sequence[str]
+    form: Form, reader: FormReader, evidence: Evidence, space: DesignSpace, before: str, columns: Sequence[str]
 ) -> FormAnswer:
-    odds: dict[Place, float] = {}
+    odds: dict[ColumnPlace, float] = {}
     asked = [column for column in space.columns if not columns or column.name in columns]
     for stratum, column in itertools.product(space.sort_strata(evidence.design.strata), asked):
         messages = write_decision(form, evidence, (stratum, column), space, before)
@@ -209,7 +209,7 @@ def name_place(stratum: Stratum, column: str) -> str:
     return f"{stratum} {column}"
 
 
-def make_steps(signs: Mapping[Place, int], asked: str, space: DesignSpace) -> Delta:
+def make_steps(signs: Mapping[ColumnPlace, int], asked: str, space: DesignSpace) -> Delta:
     """A delta of one step for each sign. asked: names the form in the reason. space: the design space."""
     steps = {column.name: column.step for column in space.columns}
     changes: dict[Stratum, dict[str, float]] = {}

@@ -15,15 +15,15 @@ from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import Evidence, exchange_strata
 from lakewright.engineer.lesson_forecasts import draw_forecast
 from lakewright.engineer.lessons import list_trait_cells
-from lakewright.engineer.reading.forms import Place, list_signs
+from lakewright.engineer.reading.forms import ColumnPlace, list_signs
 from lakewright.engineer.space import DesignSpace, normalize_design
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers.difficulty import ForecastTeacher
 from lakewright.engineer.teachers.rules import ProportionalTeacher, RuleTeacher
 
-Kind = Literal["outcomes", "forecast"]
-KINDS: tuple[Kind, ...] = ("outcomes", "forecast")
-RULES: dict[Kind, RuleTeacher] = {"outcomes": ProportionalTeacher(), "forecast": ForecastTeacher()}
+PairKind = Literal["outcomes", "forecast"]
+KINDS: tuple[PairKind, ...] = ("outcomes", "forecast")
+RULES: dict[PairKind, RuleTeacher] = {"outcomes": ProportionalTeacher(), "forecast": ForecastTeacher()}
 """The rule whose changes say what evidence decides, by what is shown."""
 STRATA = 3  # of a design
 PROBLEMS = 25  # held-out ones of each combination of traits of a stratum
@@ -39,12 +39,12 @@ class Pair(NamedTuple):
     decide, 1 or -1 by the rule under the true evidence; the exchanged evidence asks for the opposite.
     """
 
-    kind: Kind
+    kind: PairKind
     design: Design
     evidence: tuple[Evidence, Evidence]
     other: dict[Stratum, Stratum]
     truth: Forecast
-    deciding: dict[Place, int]
+    deciding: dict[ColumnPlace, int]
 
 
 def draw_pairs(environment: Environment, count: int, seed: int, strata: int = STRATA) -> list[Pair]:
@@ -67,7 +67,7 @@ def draw_pairs(environment: Environment, count: int, seed: int, strata: int = ST
     return [_draw_deciding_pair(KINDS[place % len(KINDS)], environment, strata, rng) for place in range(count)]
 
 
-def _draw_deciding_pair(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Pair:
+def _draw_deciding_pair(kind: PairKind, environment: Environment, strata: int, rng: np.random.Generator) -> Pair:
     share = environment.space.share.name
     for _ in range(ATTEMPTS):
         pair = _draw_pair(kind, environment, strata, rng)
@@ -76,7 +76,7 @@ def _draw_deciding_pair(kind: Kind, environment: Environment, strata: int, rng: 
     raise InputError(f"reading test: no {kind} were found that decide a {share}; change its step")
 
 
-def _draw_pair(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Pair:
+def _draw_pair(kind: PairKind, environment: Environment, strata: int, rng: np.random.Generator) -> Pair:
     space = environment.space
     design = _draw_even_design(environment, strata, rng)
     truth = draw_forecast(design, space, rng, FITTED)
@@ -100,7 +100,7 @@ class Question(NamedTuple):
     truth: Forecast
 
 
-def draw_question(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Question:
+def draw_question(kind: PairKind, environment: Environment, strata: int, rng: np.random.Generator) -> Question:
     """A question about an even design of some strata, as for pairs.
 
     Args:
@@ -124,7 +124,7 @@ def _draw_even_design(environment: Environment, strata: int, rng: np.random.Gene
 
 
 def _draw_evidence(
-    kind: Kind, design: Design, truth: Forecast, space: DesignSpace, rng: np.random.Generator
+    kind: PairKind, design: Design, truth: Forecast, space: DesignSpace, rng: np.random.Generator
 ) -> Evidence:
     """Outcomes on held-out problems of a policy whose P(valid) is the one of `truth`, or `truth` itself."""
     shown = Evidence(design=design, outcomes={}, guideline=space.words.guide(), round=None, rounds=None)

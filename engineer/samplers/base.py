@@ -17,7 +17,7 @@ from lakewright.engineer.random_generators import Key
 Rollout: TypeAlias = tuple[Problem, RolloutGroup]
 """A problem and a group of answers to it."""
 
-Score: TypeAlias = Callable[[list[Problem]], list[Rollout]]
+ScoreProblems: TypeAlias = Callable[[list[Problem]], list[Rollout]]
 """Rolls the current policy out on problems and charges the budget. Returns each problem with its group, in order: all
 problems, or the first that the budget allows.
 """
@@ -68,7 +68,7 @@ class Sampler(Protocol):
     `Sampled.turns` which. With `rolls_out = True` it asks for scores.
     """
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+    def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """Problems to train on; the state doesn't change.
 
         Args:
@@ -103,6 +103,6 @@ class FreshSampler(MemorylessSampler):
 
     keeps_shares: ClassVar[bool] = True
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+    def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """`count` fresh problems."""
         return Sampled(fresh(count), count, turns=[0] * count)

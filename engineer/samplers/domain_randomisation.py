@@ -10,7 +10,7 @@ from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import can_draw_row
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, Score
+from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, ScoreProblems
 
 MOST_TRIES = 10_000  # for values of which problems can be drawn
 
@@ -24,7 +24,7 @@ class DomainRandomisationSampler(MemorylessSampler):
 
     alike: Count = 8
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+    def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """Problems of many designs, mixed."""
         rng = numpy_rng(key)
         problems: list[Problem] = []

@@ -9,9 +9,9 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, Share
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, Score
+from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, ScoreProblems
 
-Pool = Annotated[float, msgspec.Meta(gt=0, le=100)]
+FilterPool = Annotated[float, msgspec.Meta(gt=0, le=100)]
 
 
 @dataclass
@@ -21,14 +21,14 @@ class SflSampler(MemorylessSampler):
     pool. They come in a random order.
     """
 
-    pool: Pool = 2.0
+    pool: FilterPool = 2.0
     mix: Share = 0.5
 
     def __post_init__(self) -> None:
         if not self.pool >= self.mix:
             raise InputError(f"options: pool is {self.pool:g}, less than mix {self.mix:g}; choose more")
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+    def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """The most learnable of a pool, and fresh problems."""
         chosen = round(self.mix * count)
         pool = fresh(max(chosen, round(self.pool * count)))
@@ -50,7 +50,7 @@ class DapoSampler(MemorylessSampler):
 
     rounds: Count = 3
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+    def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """Problems to which some answers are valid and some are not."""
         mixed: list[Problem] = []
         rejected: list[Problem] = []

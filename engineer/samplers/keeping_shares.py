@@ -12,7 +12,7 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, Score
+from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, ScoreProblems
 from lakewright.engineer.space import DesignSpace
 
 BETTER = 1e-6  # of a signal, at most 1: less is no reason to draw another problem
@@ -41,7 +41,7 @@ class SignalSampler(MemorylessSampler):
             )
             raise InputError(f"{said}; choose redraw, or leave it out")
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+    def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """The problems of most expected signal, in the order of the places."""
         problems, known = fresh(count), fresh.forecast
         turns = [0] * count
@@ -78,7 +78,7 @@ class RedrawSampler(MemorylessSampler):
     rolls_out: ClassVar[bool] = True
     turns: Turns = 2
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+    def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """Problems to which the answers earn differently, in the order of the places."""
         first = fresh(count)
         problems, turns, left = list(first), [0] * count, list(range(count))

@@ -12,9 +12,9 @@ from lakewright.engineer.environment import Environment
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, Score
+from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, ScoreProblems
 
-Pool = Annotated[float, msgspec.Meta(ge=1, le=100)]
+PclPool = Annotated[float, msgspec.Meta(ge=1, le=100)]
 
 
 @dataclass
@@ -27,13 +27,13 @@ class PclSampler(Stateful):
     is a language model with a head. Before anything was trained on, all problems are fresh.
     """
 
-    pool: Pool = 4.0
+    pool: PclPool = 4.0
     target: Share = 0.5
     strength: Positive = 1.0
     window: Count = 2048
     seen: list[list[float]] = field(default_factory=list, init=False)  # rows of features, and the success
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+    def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """The problems of intermediate predicted difficulty, in an order of their own chance."""
         if not self.seen:
             return Sampled(fresh(count), count)

@@ -13,7 +13,7 @@ from lakewright.engineer.environment import Environment
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng
-from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, Score
+from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, ScoreProblems
 
 Beta = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and all ranks beyond the first have no chance
 
@@ -45,7 +45,7 @@ class PlrSampler(Stateful):
     stage: int = field(default=0, init=False)  # the one to come
     levels: list[Level] = field(default_factory=list, init=False)
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+    def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """Old problems by rank and staleness, and fresh ones; nothing is rolled out for it."""
         rng, again = numpy_rng(key), min(round(self.replay * count), len(self.levels))
         problems = fresh(count - again) if again < count else []
@@ -101,7 +101,7 @@ class VcrlSampler(Stateful):
     stage: int = field(default=0, init=False)  # the one to come
     memory: list[Remembered] = field(default_factory=list, init=False)
 
-    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+    def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """The problems above the threshold, then the memory's, then the best of the rest."""
         problems = fresh(count)
         rollouts = score(problems)

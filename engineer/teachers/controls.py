@@ -9,7 +9,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import HoleRatio, Share
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.delta import make_edit
-from lakewright.engineer.design import Delta, Design, Edit, Row
+from lakewright.engineer.design import Delta, Design, DesignRow, Edit
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.vocabulary import STRIDES
 from lakewright.engineer.proposal import (
@@ -69,7 +69,7 @@ class StaticTeacher(Stateful):
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta to the static design. Deterministic."""
-        rows: dict[Stratum, Row] = {}
+        rows: dict[Stratum, DesignRow] = {}
         for stratum in design.strata:
             rows[stratum] = {space.share.name: float(size_of(stratum, space)) ** self.tilt}
             for knob in space.knobs:
@@ -91,7 +91,7 @@ class DomainRandomisationTeacher(Stateful):
         """The delta to a random design."""
         rng = numpy_rng(key)
         shares = rng.dirichlet([1.0] * len(design.strata)).tolist()
-        rows: dict[Stratum, Row] = {}
+        rows: dict[Stratum, DesignRow] = {}
         for stratum, share in zip(space.sort_strata(design.strata), shares, strict=True):
             rows[stratum] = {space.share.name: share}
             for knob in space.knobs:
@@ -110,7 +110,7 @@ class RandomTeacher(Stateful):
         chosen = space.sort_strata(strata[place] for place in places)
         return propose_delta(Delta({one: self._draw_edit(one, design.strata[one], space, rng) for one in chosen}))
 
-    def _draw_edit(self, stratum: Stratum, row: Row, space: DesignSpace, rng: np.random.Generator) -> Edit:
+    def _draw_edit(self, stratum: Stratum, row: DesignRow, space: DesignSpace, rng: np.random.Generator) -> Edit:
         places = rng.permutation(len(space.columns))[: rng.integers(1, len(space.columns) + 1)].tolist()
         changes = {}
         for column in (space.columns[place] for place in places):
@@ -163,7 +163,7 @@ class MatchedRandomTeacher:
         self.other.load_state_dict(state)
 
 
-def _turn_signs(row: Row, edit: Edit, space: DesignSpace, rng: np.random.Generator) -> Edit:
+def _turn_signs(row: DesignRow, edit: Edit, space: DesignSpace, rng: np.random.Generator) -> Edit:
     changes = {}
     for column in space.columns:
         change = abs(edit.changes.get(column.name, 0.0)) * float(rng.choice([-1, 1]))
@@ -186,7 +186,7 @@ class SaboteurTeacher(Stateful):
         rates = {stratum: seen.valid_rate for stratum, seen in evidence.outcomes.items()}
         valid = {stratum: rates.get(stratum, 0.0) for stratum in design.strata}
         worst = min(design.strata, key=lambda one: (valid[one] * (1 - valid[one]), -space.ranks[one]))
-        rows: dict[Stratum, Row] = {}
+        rows: dict[Stratum, DesignRow] = {}
         for stratum in design.strata:
             rows[stratum] = {space.share.name: float(stratum == worst)}
             for knob in space.knobs:

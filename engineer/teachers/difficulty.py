@@ -7,7 +7,7 @@ import numpy as np
 from lakewright.core_jax.support import Natural, Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import join_edits, weigh_cells
-from lakewright.engineer.design import Delta, Design, Row
+from lakewright.engineer.design import Delta, Design, DesignRow
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Objective, value_of
 from lakewright.engineer.evidence.evidence import Evidence
@@ -143,7 +143,7 @@ def _list_told(known: Forecast, design: Design, space: DesignSpace) -> dict[Cell
     return {cell: success for cell, success in p.items() if cell in told}
 
 
-def _choose_reason(row: Row, goal: Row, best: float, space: DesignSpace) -> str:
+def _choose_reason(row: DesignRow, goal: DesignRow, best: float, space: DesignSpace) -> str:
     """A stratum that loses data is too hard if even its easier problems mostly fail, and else too easy."""
     if goal[space.share.name] >= row[space.share.name]:
         return FRONTIER

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell, Knob, Stratum, Value
-from lakewright.engineer.design import Design, Row
+from lakewright.engineer.design import Design, DesignRow
 from lakewright.engineer.difficulty.forecasting import Forecast, find_costs
 from lakewright.engineer.difficulty.gains import Learners
 from lakewright.engineer.evidence.evidence import Evidence
@@ -109,20 +109,20 @@ def count_rounds_ahead(evidence: Evidence) -> float:
 
 def _make_rows(
     cells: list[Cell], chosen: np.ndarray, gains: np.ndarray, near: float, mixing: float, space: DesignSpace
-) -> dict[Stratum, Row]:
+) -> dict[Stratum, DesignRow]:
     """The rows of a plan: how much each cell was chosen, and what a problem of it gains at the start."""
     places: dict[Stratum, list[int]] = {}
     for place, cell in enumerate(cells):
         places.setdefault(cell.stratum, []).append(place)
-    rows: dict[Stratum, Row] = {}
+    rows: dict[Stratum, DesignRow] = {}
     for stratum, mine in places.items():
-        kinds: dict[Levels, GainByTraits] = {}
+        kinds: dict[LevelValues, GainByTraits] = {}
         for place in mine:
             levels, traits = _split_values(cells[place].values, space)
             kinds.setdefault(levels, {})[traits] = float(gains[place])
         worth = {levels: _combine(found.values(), mixing) for levels, found in kinds.items()}
         best = max(worth, key=lambda levels: worth[levels])
-        row: Row = {space.share.name: float(chosen[mine].sum())}
+        row: DesignRow = {space.share.name: float(chosen[mine].sum())}
         for number, place in enumerate(space.traits):
             row[space.knobs[place].name] = _share_trait(number, kinds[best], mixing)
         for number, knob in enumerate(knob for knob in space.knobs if not knob.trait):
@@ -134,13 +134,13 @@ def _make_rows(
     return rows
 
 
-Levels = tuple[Value, ...]
+LevelValues = tuple[Value, ...]
 """The levels of a cell."""
 GainByTraits = dict[tuple[bool, ...], float]
 """The gain of a problem by its traits."""
 
 
-def _split_values(values: tuple[Value, ...], space: DesignSpace) -> tuple[Levels, tuple[bool, ...]]:
+def _split_values(values: tuple[Value, ...], space: DesignSpace) -> tuple[LevelValues, tuple[bool, ...]]:
     """The levels and the traits of a cell."""
     levels = tuple(value for place, value in enumerate(values) if place not in space.traits)
     return levels, tuple(bool(values[place]) for place in space.traits)
@@ -164,7 +164,7 @@ def _share_trait(number: int, kinds: GainByTraits, mixing: float) -> float:
     return min(1 - TRACE, max(TRACE, having / total if total else 0.5))
 
 
-def _find_window(number: int, best: Levels, worth: dict[Levels, float], near: float) -> tuple[Value, Value]:
+def _find_window(number: int, best: LevelValues, worth: dict[LevelValues, float], near: float) -> tuple[Value, Value]:
     """The ends of the values about the best one of a level that gain at least `near` as much.
 
     Args:
@@ -182,7 +182,7 @@ def _find_window(number: int, best: Levels, worth: dict[Levels, float], near: fl
     return low[-1] if low else middle, high[-1] if high else middle
 
 
-def _is_beside(levels: Levels, best: Levels, number: int) -> bool:
+def _is_beside(levels: LevelValues, best: LevelValues, number: int) -> bool:
     """Return True if levels differ at most in one."""
     return levels[:number] == best[:number] and levels[number + 1 :] == best[number + 1 :]
 

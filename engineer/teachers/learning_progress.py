@@ -10,7 +10,7 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, Share, naming_extra
 from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.design import Design, Row
+from lakewright.engineer.design import Design, DesignRow
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
 from lakewright.engineer.plugins import Draws
 from lakewright.engineer.proposal import CellTeacher, Proposal, Stateful, propose_nothing, propose_rows, success_by_bin
@@ -110,7 +110,7 @@ def _describe_task(seen: CellGroups, design: Design, space: DesignSpace) -> list
     return [*theta, seen.groups.success]
 
 
-def _rows_of(tasks: np.ndarray, design: Design, space: DesignSpace) -> dict[Stratum, Row]:
+def _rows_of(tasks: np.ndarray, design: Design, space: DesignSpace) -> dict[Stratum, DesignRow]:
     """The rows that tasks mean: shares and means by stratum."""
     ranks = np.rint(tasks[:, 0] * (len(design.strata) - 1))
     ordered, rows = space.sort_strata(design.strata), {}

@@ -10,7 +10,7 @@ from lakewright.engineer.teachers.llm import Ask, LlmTeacher
 from lakewright.engineer.teachers.registry import make_teacher
 from lakewright.engineer.teachers.self import (
     Decode,
-    Sample,
+    SampleAnswers,
     SampleJson,
     SelfTeacher,
     SelfTrainedLlmTeacher,
@@ -28,7 +28,7 @@ class Tools:
 
     evidence: EvidenceSettings = dataclasses.field(default_factory=EvidenceSettings)
     decode: Decode | None = None
-    sample: Sample | None = None
+    sample: SampleAnswers | None = None
     sample_json: SampleJson | None = None
     ask: Ask | None = None
     proposals: int = 1

@@ -9,7 +9,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta import join_edits, make_edit
-from lakewright.engineer.design import Delta, Design, Edit, Row
+from lakewright.engineer.design import Delta, Design, DesignRow, Edit
 from lakewright.engineer.difficulty.model import Objective, value_of
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.vocabulary import FRONTIER, STRIDES, TOO_EASY, TOO_HARD, because_token, vocabulary_of
@@ -93,7 +93,7 @@ def list_outcomes(evidence: Evidence, design: Design, space: DesignSpace) -> dic
     return {stratum: evidence.outcomes[stratum] for stratum in strata if evidence.outcomes[stratum].problems}
 
 
-def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: DesignSpace) -> bool:
+def can_step(stratum: Stratum, row: DesignRow, column: Knob, stride: int, space: DesignSpace) -> bool:
     """Return True if `stride` steps leave a value of a stratum's row inside its range there, float noise aside.
 
     Args:
@@ -107,7 +107,9 @@ def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: Desig
     return low - 1e-9 <= first and last <= high + 1e-9
 
 
-def make_step_edit(stratum: Stratum, row: Row, strides: Mapping[str, int], token: str, space: DesignSpace) -> Edit:
+def make_step_edit(
+    stratum: Stratum, row: DesignRow, strides: Mapping[str, int], token: str, space: DesignSpace
+) -> Edit:
     """The edit of a stratum by some steps a column, without those that do not fit.
 
     Args:
@@ -124,7 +126,7 @@ def make_step_edit(stratum: Stratum, row: Row, strides: Mapping[str, int], token
     return make_edit(space, vocabulary_of(space).reasons[token], changes)
 
 
-def strides_toward(row: Row, goal: Row, space: DesignSpace) -> dict[str, int]:
+def strides_toward(row: DesignRow, goal: DesignRow, space: DesignSpace) -> dict[str, int]:
     """By how many steps, two at most, each column is to move toward `goal`, whether they fit or not."""
     changes = {
         column.name: (find_middle(goal, column) - find_middle(row, column)) / column.step for column in space.columns
@@ -132,7 +134,7 @@ def strides_toward(row: Row, goal: Row, space: DesignSpace) -> dict[str, int]:
     return {name: max(min(STRIDES), min(max(STRIDES), round(change))) for name, change in changes.items()}
 
 
-Kind = TypeVar("Kind", bool, int | str)
+KnobKind = TypeVar("KnobKind", bool, int | str)
 
 
 @dataclass
@@ -163,7 +165,7 @@ class ProportionalTeacher(RuleTeacher):
             edits[stratum] = make_step_edit(stratum, row, strides_toward(row, goal, space) | levels, token, space)
         return join_edits(edits)
 
-    def _divide_data(self, rates: Mapping[Kind, float]) -> dict[Kind, float]:
+    def _divide_data(self, rates: Mapping[KnobKind, float]) -> dict[KnobKind, float]:
         """The share of all data that each kind of problems gets, by its valid rate."""
         worth = {kind: value_of(rate, self.objective) ** self.power for kind, rate in rates.items()}
         total = sum(worth.values())

@@ -68,7 +68,7 @@ def _propose_in_tokens(
     )
 
 
-Sample = Callable[[list[str], Allowed, int], list[list[str]]]
+SampleAnswers = Callable[[list[str], Allowed, int], list[list[str]]]
 """Samples a group of answers: prompt tokens, the function prefix -> allowed next tokens, and a seed."""
 
 
@@ -93,7 +93,7 @@ class SelfTrainedTeacher(Stateful):
 
     reads_outcomes = True
 
-    sample: Sample
+    sample: SampleAnswers
     settings: EvidenceSettings
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:

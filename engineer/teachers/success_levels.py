@@ -55,7 +55,7 @@ class AdaRFTTeacher(CellTeacher):
         return min(1.0, max(0.0, target + self.eta * math.tanh(self.alpha * (success - self.beta))))
 
 
-Levels = Annotated[int, msgspec.Meta(ge=2, le=100)]
+LevelCount = Annotated[int, msgspec.Meta(ge=2, le=100)]
 
 
 class Track(msgspec.Struct):
@@ -83,8 +83,8 @@ class RlveTeacher(CellTeacher):
 
     reason = "the window of levels whose hardest is not solved yet"
     threshold: Share = 0.9
-    window: Levels = 4
-    levels: Levels = 12
+    window: LevelCount = 4
+    levels: LevelCount = 12
     prompts: Count = 8
     tracks: dict[str, Track] = field(default_factory=dict, init=False)  # by stratum, where these have no order
 

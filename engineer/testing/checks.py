@@ -11,7 +11,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.testing.isolation import ROOM, CallError, Calls, watch_process
-from lakewright.engineer.testing.parts import CheckPart, Findings, Share, try_here, try_part, try_parts
+from lakewright.engineer.testing.parts import CheckPart, Findings, ShareWork, try_here, try_part, try_parts
 from lakewright.engineer.testing.report import RETURNS, Fault, Report, report_text
 
 SECONDS, LIMIT = 20.0, 30.0
@@ -40,7 +40,7 @@ def find_faults(
     maker: Sequence[str] = (),
     name: str = "",
     tick: Callable[[], None] = lambda: None,
-    share: Share | None = None,
+    share: ShareWork | None = None,
 ) -> Report:
     """The report on an environment, with its faults.
 
@@ -73,7 +73,7 @@ def find_faults(
 
 
 def _try_shared(
-    environment: Environment, maker: Sequence[str], seconds: float, limit: float, share: Share
+    environment: Environment, maker: Sequence[str], seconds: float, limit: float, share: ShareWork
 ) -> Iterator[Report]:
     """The reports of `try_parts`, its start first tried in a process that can be ended."""
     start = try_part(CheckPart(maker, seconds, limit))

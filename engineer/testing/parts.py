@@ -22,7 +22,9 @@ from lakewright.engineer.testing.report import RETURNS, Fault, Report
 
 SLICE = 16  # cells of a part
 PATIENCE = 6.0  # times the seconds that every bound and bin may take before the properties are tried
-Drawn: TypeAlias = list[tuple[int, Problem, float]]  # the place of its cell, the problem, and the seconds it took
+DrawnProblems: TypeAlias = list[
+    tuple[int, Problem, float]
+]  # the place of its cell, the problem, and the seconds it took
 
 
 class CheckPart(msgspec.Struct, frozen=True):
@@ -30,7 +32,7 @@ class CheckPart(msgspec.Struct, frozen=True):
 
     maker: the words from which a process makes the environment, see `redraw`. seconds: it may take. limit: seconds
     that a call may take. first, last: the slice of the cells to draw. property: the place of a property instead, tried
-    with `problems`, a `Drawn` in JSON.
+    with `problems`, a `DrawnProblems` in JSON.
     """
 
     maker: Sequence[str]
@@ -45,7 +47,7 @@ class CheckPart(msgspec.Struct, frozen=True):
 class Findings(msgspec.Struct, frozen=True):
     """The findings of a part.
 
-    problems: those in a slice of the cells, a `Drawn` in JSON. late: whether a call did not return in time.
+    problems: those in a slice of the cells, a `DrawnProblems` in JSON. late: whether a call did not return in time.
     """
 
     report: Report
@@ -54,7 +56,7 @@ class Findings(msgspec.Struct, frozen=True):
     late: bool = False
 
 
-Share: TypeAlias = Callable[[Callable[[CheckPart], Findings], Sequence[CheckPart]], Iterable[Findings]]
+ShareWork: TypeAlias = Callable[[Callable[[CheckPart], Findings], Sequence[CheckPart]], Iterable[Findings]]
 """Calls a function with each part, in whichever process; the findings, in the order of the parts."""
 
 
@@ -98,7 +100,7 @@ def try_here(environment: Environment, calls: Calls, part: CheckPart, begun: flo
     name, fault, drawn = START, None, []
     try:
         properties = make_properties(environment, calls, report, part.maker)
-        properties.add_problems(msgspec.json.decode(part.problems, type=Drawn))
+        properties.add_problems(msgspec.json.decode(part.problems, type=DrawnProblems))
         if part.property is None:
             name = EVERY
             late = part.first and time.monotonic() > until
@@ -113,7 +115,7 @@ def try_here(environment: Environment, calls: Calls, part: CheckPart, begun: flo
 
 
 def try_parts(
-    environment: Environment, maker: Sequence[str], seconds: float, calls: Calls, share: Share
+    environment: Environment, maker: Sequence[str], seconds: float, calls: Calls, share: ShareWork
 ) -> Iterator[Report]:
     """The report with its faults after the cells, and after each property.
 
@@ -137,7 +139,7 @@ def try_parts(
     for found in share(
         try_part, [CheckPart(maker, PATIENCE * seconds, calls.limit, first, first + SLICE) for first in starts]
     ):
-        properties.add_problems(msgspec.json.decode(found.problems, type=Drawn))
+        properties.add_problems(msgspec.json.decode(found.problems, type=DrawnProblems))
         for stratum, names in found.report.undrawable.items():
             report.undrawable.setdefault(stratum, []).extend(names)
         if fault := found.fault:

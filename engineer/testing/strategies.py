@@ -11,7 +11,7 @@ from lakewright.core_jax.support import naming_extra
 from lakewright.engineer.cells import DECIMALS, Cell, Given, Knob, Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.delta_parsing import MAX_REASON
-from lakewright.engineer.design import Delta, Design, Row
+from lakewright.engineer.design import Delta, Design, DesignRow
 from lakewright.engineer.guard import Bounds, can_draw_row
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.space import DesignSpace, normalize_design
@@ -147,9 +147,9 @@ def designs(space: DesignSpace, bounds: Bounds | None = None, /, **given: float)
 def _draw_design(
     draw: DrawFn, space: DesignSpace, chosen: SearchStrategy[Cell], bounds: Bounds | None, design: Design
 ) -> Design:
-    rows: dict[Stratum, Row] = {}
+    rows: dict[Stratum, DesignRow] = {}
     for cell in draw(st.lists(chosen, min_size=1, max_size=4, unique_by=lambda cell: cell.stratum)):
-        row: Row = {space.share.name: draw(st.integers(1, 9))}
+        row: DesignRow = {space.share.name: draw(st.integers(1, 9))}
         mixed = dict(row)
         for knob, value in zip(space.knobs, cell.values, strict=True):
             low, high = space.limits(cell.stratum, knob)

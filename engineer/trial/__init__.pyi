@@ -1,6 +1,6 @@
 from .reward import Earned as Earned
 from .reward import ProposalReward as ProposalReward
-from .reward import Score as Score
+from .reward import ScoreDesign as ScoreDesign
 from .reward import measure_return as measure_return
 from .reward import reward_proposals as reward_proposals
 from .selection import MISFIT as MISFIT

@@ -12,7 +12,7 @@ from lakewright.engineer.plugins import Power
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.windows import find_ends
 
-Score = Callable[[Design], float]  # what a design is worth beyond the current one
+ScoreDesign = Callable[[Design], float]  # what a design is worth beyond the current one
 REFUSED = -1.0
 NEAR = 0.02  # values all within this much of each other, or of a 50th of a wider range: near-identical designs
 LEAST_SPREAD = 1e-3  # of rewards: less is noise, and teaches nothing
@@ -53,7 +53,7 @@ class Earned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def reward_proposals(
-    verdicts: Sequence[GuardVerdict], score: Score, settings: ProposalReward, space: DesignSpace
+    verdicts: Sequence[GuardVerdict], score: ScoreDesign, settings: ProposalReward, space: DesignSpace
 ) -> list[Earned]:
     """r = scale (s(design) - s(current)) - held_back [projected] - identical (share of near-identical siblings), or -1.
 

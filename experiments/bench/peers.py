@@ -16,15 +16,15 @@ from typing import NamedTuple
 SECONDS_A_BOARD = 1.0  # what longer takes is undecided
 PATIENCE = 120.0  # seconds to hear from a worker, which may have been killed for its memory
 UNSOLVABLE = -1
-Cell = tuple[int, int]
+Square = tuple[int, int]
 
 
 class PlainBoard(NamedTuple):
     """One board for a peer: rows of booleans, true if there is a hole, and (row, column) cells."""
 
     holes: list[list[bool]]
-    starts: list[Cell]
-    goals: list[Cell]
+    starts: list[Square]
+    goals: list[Square]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PLANS = at_most_one()
 HOLE_RATIO, WAIT_RATIO = 0.3, 0.5  # as in the environments of Gymnasium
-Rejects: TypeAlias = Annotated[Path | None, Parameter(metavar="FILE")]
+RejectsFile: TypeAlias = Annotated[Path | None, Parameter(metavar="FILE")]
 
 app = App()
 
@@ -78,7 +78,7 @@ def solve(
     *,
     out: Path,
     makespan_plans: Flag = False,
-    rejects: Rejects = None,
+    rejects: RejectsFile = None,
     where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> int:
@@ -106,7 +106,7 @@ def verify(
     out: Path,
     plans: Annotated[Path | None, Parameter(group=PLANS)] = None,
     makespan_plans: Annotated[Flag, Parameter(group=PLANS)] = False,
-    rejects: Rejects = None,
+    rejects: RejectsFile = None,
     where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> int:

@@ -272,14 +272,14 @@ def _seed_process(number: int) -> Iterator[None]:
 
 
 AGAIN = 0.5  # seconds until the next try, where the code caught the first
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class OutOfTimeError(BaseException):
     """The code took too long. No Exception because retry loops catch those and go on."""
 
 
-def run_within(seconds: float, work: Callable[[], Result]) -> Result:
+def run_within(seconds: float, work: Callable[[], T]) -> T:
     """Returns the result of `work`. Raises OutOfTimeError inside it once it has taken `seconds`.
 
     Only Python code can be stopped: a loop inside a library in C ends by itself or not at all.

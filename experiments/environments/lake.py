@@ -26,8 +26,7 @@ from lakewright.core_jax.results import BoardOutcomes
 from lakewright.core_jax.rows import Row, board_key, rows_in_turn, rows_of
 from lakewright.core_jax.terms import FAILURE_NAMES
 from lakewright.engineer.cells import Cell, Given, Knob, Stratum
-from lakewright.engineer.design import Design
-from lakewright.engineer.design import Row as DesignRow
+from lakewright.engineer.design import Design, DesignRow
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.space import DesignSpace

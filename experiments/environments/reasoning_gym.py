@@ -8,7 +8,7 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Knob, Stratum
-from lakewright.engineer.design import Design, Row
+from lakewright.engineer.design import Design, DesignRow
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.space import DesignSpace
@@ -85,12 +85,12 @@ class ReasoningGym(Environment):
 
         With one task, these are its strata from which problems can be drawn. Raises InputError if no problems can be.
         """
-        rows: dict[Stratum, Row] = {}
+        rows: dict[Stratum, DesignRow] = {}
         for stratum in self.space.strata:
             task = self._task_of(stratum)
             level = task.find_easiest()
             places = dict(zip(task.ladders, task.places_at(level), strict=True))
-            values: Row = (
+            values: DesignRow = (
                 {knob.name: places[knob.name] for knob in self.space.knobs} if self._is_alone else {"level": level}
             )
             if self.drawable(self.space.cell(stratum, **values)):

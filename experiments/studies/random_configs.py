@@ -9,14 +9,14 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, HoleRatio, Natural, Share
 from lakewright.engineer.cells import Knob, Stratum
-from lakewright.engineer.design import Design, Row
+from lakewright.engineer.design import Design, DesignRow
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import is_drawable
 from lakewright.experiments.loop.training.trainee import Trainee
 
 PARTS = 4  # a trait is one of five shares, a quarter of its range apart
 MOST = 10_000  # combinations of values; of more, as many are drawn as are tried
-Values = Sequence[float]
+ValueList = Sequence[float]
 
 
 class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +49,7 @@ def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Des
     if not lists and (chosen.hole_ratios, chosen.wait_ratios) != (Configs().hole_ratios, Configs().wait_ratios):
         raise InputError("configs: hole_ratios and wait_ratios are for the lake; leave them out")
 
-    def values_of(stratum: Stratum, knob: Knob) -> Values:
+    def values_of(stratum: Stratum, knob: Knob) -> ValueList:
         return lists.get(knob.name) or spread_values(knob, *trainee.environment.space.limits(stratum, knob))
 
     rng = np.random.default_rng(chosen.seed)
@@ -57,7 +57,7 @@ def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Des
         yield f"config-{number:02d}", _draw_design(trainee.environment, trainee.start, values_of, rng)
 
 
-def spread_values(knob: Knob, low: float, high: float) -> Values:
+def spread_values(knob: Knob, low: float, high: float) -> ValueList:
     """The values of a knob from low to high that are drawn from."""
     if not knob.trait:
         return knob.list_points(low, high)
@@ -65,7 +65,7 @@ def spread_values(knob: Knob, low: float, high: float) -> Values:
 
 
 def _draw_design(
-    environment: Environment, start: Design, values_of: Callable[[Stratum, Knob], Values], rng: np.random.Generator
+    environment: Environment, start: Design, values_of: Callable[[Stratum, Knob], ValueList], rng: np.random.Generator
 ) -> Design:
     space, shares = environment.space, rng.dirichlet(np.ones(len(start.strata))).round(3)
     shares[-1] = round(1 - float(shares[:-1].sum()), 3)
@@ -77,12 +77,12 @@ def _draw_design(
 
 
 def _draw_values(
-    environment: Environment, start: Design, stratum: Stratum, ways: Sequence[Values], rng: np.random.Generator
-) -> Row:
+    environment: Environment, start: Design, stratum: Stratum, ways: Sequence[ValueList], rng: np.random.Generator
+) -> DesignRow:
     """The first of some combinations of values, in random order, of which all problems can be drawn."""
     space = environment.space
     for values in _shuffle(ways, rng):
-        row: Row = {knob.name: value for knob, value in zip(space.knobs, values, strict=True)}
+        row: DesignRow = {knob.name: value for knob, value in zip(space.knobs, values, strict=True)}
         alone = start.replace({stratum: {space.share.name: 1.0, **row}})
         if all(is_drawable(environment, cell, start) for cell in space.cells(alone)):
             return row
@@ -90,7 +90,7 @@ def _draw_values(
     raise InputError(f"configs: no {space.words.problems} of {label} can be drawn at these values; give others")
 
 
-def _shuffle(ways: Sequence[Values], rng: np.random.Generator) -> Iterator[Values]:
+def _shuffle(ways: Sequence[ValueList], rng: np.random.Generator) -> Iterator[ValueList]:
     """A value of each way: all combinations in random order, or of more than MOST as many at random."""
     lengths = [len(way) for way in ways]
     if math.prod(lengths) > MOST:

@@ -34,8 +34,8 @@ from lakewright.experiments.studies.learning_curves import (
     value_at_time,
 )
 from lakewright.experiments.studies.run_results import (
-    Rates,
     RunResult,
+    StratumRates,
     average_probability,
     is_finished,
     last_policy,
@@ -116,13 +116,13 @@ class Results(msgspec.Struct, frozen=True):
     tests: list[PairedTest] = []
     along: list[PairedTest] = []
     likely: list[PairedTest] = []
-    sizes: Rates = {}
-    forced_sizes: Rates = {}
-    traits: dict[str, Rates] = {}
+    sizes: StratumRates = {}
+    forced_sizes: StratumRates = {}
+    traits: dict[str, StratumRates] = {}
     environment: str = "lake"
     stopped: Stopped | None = None
     probability: float | None = None
-    constant: Rates = {}
+    constant: StratumRates = {}
     equal_time: float | None = None
     unable: dict[str, str] = {}
 
@@ -194,7 +194,7 @@ def _compare_probabilities(runs: Sequence[RunResult], spec: StudySpec) -> list[P
     return run_paired_tests(_by_seed(runs, lambda run: known[run.arm, run.seed]), spec.family)
 
 
-def _judge_constant_answers(plan: Plan, folder: StudyFolder) -> Rates:
+def _judge_constant_answers(plan: Plan, folder: StudyFolder) -> StratumRates:
     """The valid % on each stratum of the reference answer that is most frequent there, to know what guessing earns."""
     problems = read_problems(folder.test_file(plan.start)) if plan.spec.test else read_held_out(folder.start)
     by_stratum: dict[int | str, list[Problem]] = {}

@@ -7,7 +7,7 @@ from tabulate import tabulate
 from lakewright.experiments.studies.inference import PairedTest, Rank, TrialPrediction
 from lakewright.experiments.studies.learning_curves import Reached
 from lakewright.experiments.studies.results import ArmResult, Results
-from lakewright.experiments.studies.run_results import Rates, RunResult
+from lakewright.experiments.studies.run_results import RunResult, StratumRates
 
 FIRST = ("arm", "seeds", "valid %", "s.d.", "IQM % (95 %)", "along %")
 LAST = ("losses", "k tokens", "k trials", "k engineer", "stages", "kept", "back", "refused", "minutes")
@@ -91,7 +91,7 @@ def _taught_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
 
 def _stratum_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
     """Valid % on each stratum, means over seeds, of all problems and, if known, of those that have a trait."""
-    known: list[tuple[str, Rates, Callable[[RunResult], Rates]]] = [
+    known: list[tuple[str, StratumRates, Callable[[RunResult], StratumRates]]] = [
         (f"valid % by {results.words.token}", results.sizes, lambda run: run.sizes),
         ("wait forced", results.forced_sizes, lambda run: run.forced_sizes),
     ]
@@ -110,7 +110,7 @@ def _stratum_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str
             yield "\n" + tabulate(lines, header, tablefmt="plain", colalign=alignment, disable_numparse=True)
 
 
-def _average_strata(runs: Sequence[Rates]) -> Rates:
+def _average_strata(runs: Sequence[StratumRates]) -> StratumRates:
     return {stratum: sum(run[stratum] for run in runs) / len(runs) for stratum in runs[0]}
 
 

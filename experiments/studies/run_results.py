@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lakewright.engineer.design import Row, by_stratum
+from lakewright.engineer.design import DesignRow, by_stratum
 from lakewright.engineer.difficulty import Calibration
 from lakewright.engineer.evidence import show_evidence
 from lakewright.engineer.lessons import measure_agreement
@@ -24,7 +24,7 @@ from lakewright.experiments.studies.learning_curves import CurvePoint
 from lakewright.experiments.studies.study import Planned
 
 OPTIMAL = "optimal_sum_of_costs"
-Rates = dict[int | str, float]
+StratumRates = dict[int | str, float]
 """A rate in percent on each stratum."""
 
 
@@ -53,7 +53,7 @@ class RunResult(msgspec.Struct, frozen=True):
     gain: float
     forced: float | None
     optimal: float | None
-    sizes: Rates
+    sizes: StratumRates
     tokens: Spent
     stages: int
     seconds: float
@@ -65,11 +65,11 @@ class RunResult(msgspec.Struct, frozen=True):
     leads: list[Lead] = []
     calibrations: list[Calibration] = []
     engineer: list[list[dict[str, float]]] = []
-    forced_sizes: Rates = {}
-    drawn: list[dict[int | str, Row]] = []
+    forced_sizes: StratumRates = {}
+    drawn: list[dict[int | str, DesignRow]] = []
     as_taught: list[float] = []
     rates: dict[str, float] = {}
-    traits: dict[str, Rates] = {}
+    traits: dict[str, StratumRates] = {}
     along: float | None = None
     to_best: float | None = None
     probability: float | None = None
@@ -150,18 +150,18 @@ def average_probability(judged: Validation) -> float | None:
     return 100 * float(np.average(list(known.values()), weights=problems)) if known else None
 
 
-def valid_by_stratum(strata: Mapping[int | str, Tally]) -> Rates:
+def valid_by_stratum(strata: Mapping[int | str, Tally]) -> StratumRates:
     """Valid % on each stratum."""
     return {stratum: 100 * part.valid_rate for stratum, part in strata.items()}
 
 
-def valid_with_trait(strata: Mapping[int | str, Tally], name: str) -> Rates:
+def valid_with_trait(strata: Mapping[int | str, Tally], name: str) -> StratumRates:
     """Valid % of the problems that have a trait, on each stratum that has some."""
     having = {stratum: part.traits[name] for stratum, part in strata.items() if name in part.traits}
     return valid_by_stratum({stratum: part for stratum, part in having.items() if part.problems})
 
 
-def valid_by_trait(strata: Mapping[int | str, Tally]) -> dict[str, Rates]:
+def valid_by_trait(strata: Mapping[int | str, Tally]) -> dict[str, StratumRates]:
     """Valid % of the problems that have a trait, by trait and stratum."""
     names = dict.fromkeys(name for part in strata.values() for name in part.traits)
     return {name: rates for name in names if (rates := valid_with_trait(strata, name))}

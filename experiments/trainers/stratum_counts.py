@@ -19,7 +19,7 @@ from lakewright.experiments.trainers.outcome_lines import Line
 
 MOST_OPEN = 1 << 14  # groups that may still get answers; the one that began first is complete when there are more
 
-Counts = dict[int, dict[str, StratumCount]]
+StratumCounts = dict[int, dict[str, StratumCount]]
 
 
 class StratumBook:
@@ -28,7 +28,7 @@ class StratumBook:
     counts: by version and stratum; `open_groups`, by their names, are not in the counts of groups yet.
     """
 
-    def __init__(self, counts: Counts, open_groups: dict[bytes, OpenGroup]) -> None:
+    def __init__(self, counts: StratumCounts, open_groups: dict[bytes, OpenGroup]) -> None:
         """Continues counts, which are not changed."""
         self.counts = {
             version: {
@@ -53,7 +53,7 @@ class StratumBook:
             group = self.open_groups[name] = OpenGroup(line.version, stratum, line.reward, line.reward)
         group.add_answer(line.valid, line.reward, line.tokens)
 
-    def count_all(self) -> Counts:
+    def count_all(self) -> StratumCounts:
         """The counts as if every group were complete."""
         whole = StratumBook(self.counts, {})
         for group in self.open_groups.values():
@@ -67,7 +67,7 @@ class StratumBook:
         return self.counts.setdefault(version, {}).setdefault(stratum, StratumCount())
 
 
-def sort_counts(counts: Counts, space: DesignSpace) -> dict[str, dict[str, StratumCount]]:
+def sort_counts(counts: StratumCounts, space: DesignSpace) -> dict[str, dict[str, StratumCount]]:
     """The counts by version and stratum, in order."""
     return {
         str(version): {name: strata[name] for name in map(str, space.strata) if name in strata}

@@ -31,7 +31,7 @@ PAGE = re.compile(
 WORDS = ("message", "detail", "error_msg", "error_message", "msg", "status_msg")  # fields of an error for people
 PLACES = ("error", "errors", "base_resp")  # where a reply may hold an error
 MOST_TOKENS = 1 << 40  # that a reply may claim
-Tokens = Annotated[Natural, msgspec.Meta(le=MOST_TOKENS)]
+TokenCount = Annotated[Natural, msgspec.Meta(le=MOST_TOKENS)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,8 +129,8 @@ class _Choice(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
-    prompt_tokens: Tokens | None = None
-    completion_tokens: Tokens | None = None
+    prompt_tokens: TokenCount | None = None
+    completion_tokens: TokenCount | None = None
 
 
 class _Completion(msgspec.Struct):

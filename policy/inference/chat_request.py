@@ -21,7 +21,7 @@ LONGEST_REPLY = 1 << 23  # bytes
 TEMPLATE = 64  # tokens around a message, at most
 
 
-Message = Mapping[str, str]  # role and content
+ChatMessage = Mapping[str, str]  # role and content
 SchemaForm = Literal["json_schema", "json_object"]
 """How a server is given a schema: as by OpenAI, or within the request for JSON, as by llama-cpp-python."""
 
@@ -77,7 +77,7 @@ class ChatRequest:
         form: how the server is given the schema.
     """
 
-    messages: Sequence[Message]
+    messages: Sequence[ChatMessage]
     temperature: float | None = None
     seed: int | None = None
     schema: Mapping[str, Any] | None = None

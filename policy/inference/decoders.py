@@ -25,7 +25,7 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 from lakewright.policy.inference.step_graph import StepGraph, uses_graphs
 from lakewright.policy.networks.board_network import MOST_UNFINISHED, BoardDecoder, BoardNetwork
 
-Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
+KeysAndValues = tuple[torch.Tensor, torch.Tensor]  # keys and values
 SMALL = 2**22  # parameters of matrices that are copied next to each other
 
 
@@ -67,8 +67,8 @@ class DecoderLayer:
         x: torch.Tensor,
         cos: torch.Tensor,
         sin: torch.Tensor,
-        prompt: Pair,
-        answer: Pair,
+        prompt: KeysAndValues,
+        answer: KeysAndValues,
         rows: torch.Tensor,
         bias: torch.Tensor,
     ) -> torch.Tensor:
@@ -100,7 +100,9 @@ class DecoderLayer:
         return x + functional.linear(self._mlp.act_fn(gate) * up, self._down)
 
 
-def attend_to_both(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor) -> torch.Tensor:
+def attend_to_both(
+    query: torch.Tensor, prompt: KeysAndValues, answer: KeysAndValues, bias: torch.Tensor
+) -> torch.Tensor:
     """Return the attention to a board's prompt and to the answer itself, [B, h, G, r, N, d].
 
     Args:
@@ -210,8 +212,8 @@ class TransformerDecoder:
 
     # The state, which `read_prompts` begins: keys and values of each layer, what no token of a prompt sees (-inf), the
     # tokens read of each prompt, the place of the next token in its answer, and the tokens of a recorded step.
-    _prompts: list[Pair]
-    _answers: list[Pair]
+    _prompts: list[KeysAndValues]
+    _answers: list[KeysAndValues]
     _bias: torch.Tensor
     _read: torch.Tensor
     _place: torch.Tensor

@@ -23,9 +23,9 @@ from lakewright.policy.inference.chat_reply import EndpointAnswer, FailedTryErro
 from lakewright.policy.inference.chat_request import (
     CERTIFICATES,
     KEYS,
+    ChatMessage,
     ChatRequest,
     EndpointSettings,
-    Message,
     ask_once,
     find_proxy,
 )
@@ -76,7 +76,7 @@ class Endpoint:
         """Dollars so far; tokens that the server does not count are priced at their maximum."""
         return self._cap.spent
 
-    def ask(self, messages: Sequence[Message], **options: Any) -> EndpointAnswer:
+    def ask(self, messages: Sequence[ChatMessage], **options: Any) -> EndpointAnswer:
         """Return the answer to `messages`; options as the other fields of `ChatRequest`.
 
         Raises EndpointError without an answer, BudgetSpentError if the cost cap leaves no room for it.

@@ -26,7 +26,7 @@ from lakewright.policy.models.building import computes_in_bfloat16
 
 STEP = 16  # tokens, and prompts, by which the shapes of batches differ
 
-Pair = tuple[torch.Tensor, torch.Tensor]  # log-probabilities, and the entropies that tokens were chosen with
+ScorePair = tuple[torch.Tensor, torch.Tensor]  # log-probabilities, and the entropies that tokens were chosen with
 
 
 class RecordedScores:
@@ -47,7 +47,7 @@ class RecordedScores:
         self._at_once: dict[tuple[int, ...], int] = {}  # rows of each shape that are read together
         self.last: PackedBatch | None = None  # whose forward pass was the last that a recording made
 
-    def score(self, ids: torch.Tensor, mask: torch.Tensor, answer: int) -> Pair:
+    def score(self, ids: torch.Tensor, mask: torch.Tensor, answer: int) -> ScorePair:
         """Return log-probabilities and entropies of the last `answer` tokens of each row: [B, answer].
 
         Args: see `answer_log_probs`.
@@ -62,7 +62,7 @@ class RecordedScores:
         log_probs, entropies = (torch.cat(part) if len(part) > 1 else part[0] for part in zip(*found, strict=True))
         return log_probs, entropies
 
-    def _score_part(self, ids: torch.Tensor, mask: torch.Tensor, answer: int, *, alone: bool) -> Pair:
+    def _score_part(self, ids: torch.Tensor, mask: torch.Tensor, answer: int, *, alone: bool) -> ScorePair:
         """Return the scores of some rows.
 
         Args:
@@ -93,7 +93,7 @@ class RecordedScores:
             self._has_room = self._recordings[batch.shape] is not None
         return self._recordings[batch.shape]
 
-    def compute(self, batch: "PackedBatch") -> Pair:
+    def compute(self, batch: "PackedBatch") -> ScorePair:
         """Return log-probabilities and entropies of all answers [B, T], one operation after another."""
         # Without a cache of autocast, which would keep rounded weights beyond a recording.
         kind, on = batch.prompts.device.type, self._precision is not None
@@ -202,7 +202,7 @@ class _Recording:
 
     def __init__(self, owner: RecordedScores, batch: PackedBatch) -> None:
         self._owner, self._batch = owner, PackedBatch(*(part.clone() for part in batch.tensors))
-        self._found: list[Pair] = []
+        self._found: list[ScorePair] = []
         self._gradient = torch.zeros(batch.answers.shape, device=batch.answers.device)
         self._forward: StepGraph | None = None
         self._backward: StepGraph | None = None
@@ -235,7 +235,7 @@ class _Recording:
         torch.autograd.backward(log_probs, self._gradient)
         return self._gradient
 
-    def read(self, batch: PackedBatch) -> Pair:
+    def read(self, batch: PackedBatch) -> ScorePair:
         """Return the scores of a batch."""
         assert self._forward
         for mine, part in zip(self._batch.tensors, batch.tensors, strict=True):
@@ -258,7 +258,7 @@ class _Replay(torch.autograd.Function):
     """The two passes as one function, which gives no gradient to its own arguments."""
 
     @staticmethod
-    def forward(ctx: Any, anchor: torch.Tensor, recording: _Recording, batch: PackedBatch) -> Pair:
+    def forward(ctx: Any, anchor: torch.Tensor, recording: _Recording, batch: PackedBatch) -> ScorePair:
         ctx.recording, ctx.batch = recording, batch
         log_probs, entropies = recording.read(batch)
         ctx.mark_non_differentiable(entropies)
@@ -270,7 +270,7 @@ class _Replay(torch.autograd.Function):
         return None, None, None
 
 
-def score_tokens(logits: torch.Tensor, tokens: torch.Tensor) -> Pair:
+def score_tokens(logits: torch.Tensor, tokens: torch.Tensor) -> ScorePair:
     """Return the log-probability of each token, and the entropy that it was chosen with: [B, T]."""
     log_probs = logits.log_softmax(-1)
     with torch.no_grad():

@@ -27,9 +27,9 @@ from lakewright.policy.training.training_state import Pause, Place, SaveTimes, S
 POOL = 8  # batches drawn together, then sorted by length
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
 
-Example: TypeAlias = tuple[list[int], list[int]]  # prompt and answer, token ids
+TokenExample: TypeAlias = tuple[list[int], list[int]]  # prompt and answer, token ids
 
-Loss: TypeAlias = Callable[[PreTrainedModel, list[Example], int], torch.Tensor]
+Loss: TypeAlias = Callable[[PreTrainedModel, list[TokenExample], int], torch.Tensor]
 """The loss of a batch of examples, by the model and the id of padding."""
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def warm_up(
     model: PreTrainedModel,
     play: Play[T],
     tasks: Tasks[T],
-    extra: Sequence[Example],
+    extra: Sequence[TokenExample],
     settings: WarmupSettings,
     seed: int,
     on_step: Callable[[int, float], None] = lambda step, loss: None,
@@ -72,7 +72,7 @@ def warm_up(
     minimised = loss_of or (RecordedLoss(model, _token_loss) if is_recordable(model) else plan_loss)
     place = _load_state(state, state_file, rng, on_step)
     model.train()
-    boards, batches = place.boards, list[list[Example]]()
+    boards, batches = place.boards, list[list[TokenExample]]()
     times, saves = StepClock(place.seconds, state_file if settings.minutes else None, clock), SaveTimes(clock, pause)
     for step in range(place.step, settings.steps):
         seconds = times.seconds_at(step)
@@ -121,7 +121,7 @@ def _load_state(
 def _update_weights(
     model: PreTrainedModel,
     optimizer: torch.optim.Optimizer,
-    batch: list[Example],
+    batch: list[TokenExample],
     pad: int,
     minimised: Loss | RecordedLoss,
 ) -> float:
@@ -146,7 +146,7 @@ def _update_weights(
     return loss.item()
 
 
-def _count_boards(settings: WarmupSettings, extra: Sequence[Example]) -> int:
+def _count_boards(settings: WarmupSettings, extra: Sequence[TokenExample]) -> int:
     """Return how many examples of a batch are boards."""
     return settings.batch - (round(settings.batch * settings.extra_share) if extra else 0)
 
@@ -154,10 +154,10 @@ def _count_boards(settings: WarmupSettings, extra: Sequence[Example]) -> int:
 def _draw_batches(
     play: Play[T],
     tasks: Tasks[T],
-    extra: Sequence[Example],
+    extra: Sequence[TokenExample],
     settings: WarmupSettings,
     rng: np.random.Generator,
-) -> list[list[Example]]:
+) -> list[list[TokenExample]]:
     """Return a pool of batches of examples of similar length, so that little of a batch is padding.
 
     Args:
@@ -183,7 +183,7 @@ def _draw_tasks(tasks: Tasks[T], count: int, rng: np.random.Generator) -> list[T
     return [tasks[i] for i in rng.integers(len(tasks), size=count)]
 
 
-def plan_loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Tensor:
+def plan_loss(model: PreTrainedModel, examples: list[TokenExample], pad: int) -> torch.Tensor:
     """Return the cross entropy of the answers, the mean over their tokens."""
     logits, labels = _score_answers(model, examples, pad)
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
@@ -228,7 +228,7 @@ def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T
     return found
 
 
-def _score_answers(model: PreTrainedModel, examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _score_answers(model: PreTrainedModel, examples: list[TokenExample], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the scores of words float32 [B, T, V] and the words that follow int [B, T], IGNORED outside of answers."""
     ids, labels, known = _collate(examples, pad)
     with use_precision(model):
@@ -236,7 +236,7 @@ def _score_answers(model: PreTrainedModel, examples: list[Example], pad: int) ->
     return logits, labels[:, known:].to(model.device)
 
 
-def _collate(examples: list[Example], pad: int, multiple: int = 1) -> tuple[torch.Tensor, torch.Tensor, int]:
+def _collate(examples: list[TokenExample], pad: int, multiple: int = 1) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Return ids and labels int [B, L], and the first tokens that no prompt is shorter than.
 
     Args:

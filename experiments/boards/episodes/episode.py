@@ -14,7 +14,7 @@ from lakewright.core_jax.terms import DELTAS, PAD, WAIT, Failure
 from lakewright.experiments.boards.episodes.pictures import MODES, as_pixels, as_text
 from lakewright.experiments.boards.episodes.pools import BoardPool
 
-Cell = tuple[int, int]
+Square = tuple[int, int]
 
 
 class BoardEpisode:
@@ -24,7 +24,7 @@ class BoardEpisode:
         if render_mode is not None and render_mode not in MODES:
             raise InputError(f"render_mode is {render_mode!r:.60}; choose from {', '.join(MODES)}")
         self._pool, self._mode = pool, render_mode
-        self._cells: list[Cell] | None = None  # of the agents; None before the first episode
+        self._cells: list[Square] | None = None  # of the agents; None before the first episode
         self._time, self._done = 0, False
 
     def begin(self, board: int) -> tuple[BoardObservation, dict[str, int | bool]]:
@@ -74,7 +74,7 @@ class BoardEpisode:
         parts = self._holes, np.array(self._cells), self._goals
         return as_text(*parts) if self._mode == "ansi" else as_pixels(*parts)
 
-    def _observe(self, cells: list[Cell]) -> BoardObservation:
+    def _observe(self, cells: list[Square]) -> BoardObservation:
         size, positions = len(self._holes), np.array(cells, np.int32)
         places = np.concatenate([positions, self._goals])
         planes = np.zeros((size, size, 1 + len(places)), bool)
@@ -82,11 +82,11 @@ class BoardEpisode:
         planes[places[:, 0], places[:, 1], 1 + np.arange(len(places))] = True
         return BoardObservation(planes, positions, self._goals, np.int32(self._time))  # type: ignore[arg-type]
 
-    def _move_cell(self, cell: Cell, move: int) -> Cell:
+    def _move_cell(self, cell: Square, move: int) -> Square:
         row, column = DELTAS[move if 0 <= move <= WAIT else WAIT]
         return cell[0] + row, cell[1] + column
 
-    def _find_failure(self, cells: list[Cell], targets: list[Cell], moves: list[int]) -> tuple[Failure, int]:
+    def _find_failure(self, cells: list[Square], targets: list[Square], moves: list[int]) -> tuple[Failure, int]:
         """The first failure of a step, by its kind and then by the agent; agent -1 without a failure."""
         size = len(self._holes)
         for agent, ((row, column), move) in enumerate(zip(targets, moves, strict=True)):
@@ -131,5 +131,5 @@ def read_moves(action: Any, shape: tuple[int, ...]) -> np.ndarray:
     return np.clip(moves, PAD - 1, WAIT + 1).astype(np.int32)
 
 
-def _as_cells(places: np.ndarray) -> list[Cell]:
+def _as_cells(places: np.ndarray) -> list[Square]:
     return [(row, column) for row, column in places.tolist()]

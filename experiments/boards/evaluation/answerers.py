@@ -248,8 +248,8 @@ def _split_batches(asked: Sequence[WantedAnswer], size: int) -> Iterator[Sequenc
     return (asked[begin : begin + size] for begin in range(0, len(asked), size))
 
 
-Cell = tuple[int, int]
-Planner = Callable[[Row, int], list[str]]
+Square = tuple[int, int]
+PlanBoard = Callable[[Row, int], list[str]]
 STEPS_A_SIDE = 4  # of a random walk: the most, in sides of the board
 
 
@@ -260,7 +260,7 @@ def plan_optimally(row: Row, seed: int) -> list[str]:
 
 def plan_by_priority(row: Row, seed: int) -> list[str]:
     """Agent 0 plans first; an agent without a path past the earlier ones stays at its start."""
-    paths: list[list[Cell]] = []
+    paths: list[list[Square]] = []
     for start, goal in zip(row.starts, row.goals, strict=True):
         paths.append(_find_earliest_path(row, start, goal, paths) or [start])
     return [_write_moves(path) for path in paths]
@@ -287,7 +287,7 @@ def at_random(row: Row, seed: int) -> list[str]:
     return [_walk_randomly(row, start, goal, rng) for start, goal in zip(row.starts, row.goals, strict=True)]
 
 
-PLANNERS: dict[str, Planner] = {
+PLANNERS: dict[str, PlanBoard] = {
     "optimal": plan_optimally,
     "prioritized": plan_by_priority,
     "greedy": plan_greedily,
@@ -296,14 +296,14 @@ PLANNERS: dict[str, Planner] = {
 }
 
 
-def _find_earliest_path(row: Row, start: Cell, goal: Cell, others: list[list[Cell]]) -> list[Cell] | None:
+def _find_earliest_path(row: Row, start: Square, goal: Square, others: list[list[Square]]) -> list[Square] | None:
     """The earliest path that can stay on `goal`, without conflicts with the paths of others, who stay where these end.
 
     Breadth first in time.
     """
     over = max(map(len, others), default=0)  # from this time on no other agent moves
     last_visit = max((time for path in others for time, cell in enumerate(path) if cell == goal), default=-1)
-    queue: deque[list[Cell]] = deque([[start]])
+    queue: deque[list[Square]] = deque([[start]])
     seen = {(start, 0)}
     while queue:
         path = queue.popleft()
@@ -318,13 +318,13 @@ def _find_earliest_path(row: Row, start: Cell, goal: Cell, others: list[list[Cel
     return None
 
 
-def _is_conflict(before: Cell, after: Cell, other: list[Cell], time: int) -> bool:
+def _is_conflict(before: Square, after: Square, other: list[Square], time: int) -> bool:
     """Whether a step that ends at `time` has a vertex or swap conflict with another agent."""
     was, is_now = other[min(time - 1, len(other) - 1)], other[min(time, len(other) - 1)]
     return after == is_now or (after == was and before == is_now)
 
 
-def _list_neighbours(row: Row, cell: Cell) -> Iterator[tuple[Cell, str]]:
+def _list_neighbours(row: Row, cell: Square) -> Iterator[tuple[Square, str]]:
     """The free cells that a move leads to, with the move."""
     for (down, right), letter in zip(DELTAS, MOVES, strict=True):
         r, c = cell[0] + down, cell[1] + right
@@ -332,12 +332,12 @@ def _list_neighbours(row: Row, cell: Cell) -> Iterator[tuple[Cell, str]]:
             yield (r, c), letter
 
 
-def _write_moves(path: list[Cell]) -> str:
+def _write_moves(path: list[Square]) -> str:
     steps = ((to[0] - at[0], to[1] - at[1]) for at, to in pairwise(path))
     return "".join(MOVES[DELTAS.index(step)] for step in steps)
 
 
-def _walk_randomly(row: Row, cell: Cell, goal: Cell, rng: random.Random) -> str:
+def _walk_randomly(row: Row, cell: Square, goal: Square, rng: random.Random) -> str:
     moves = ""
     while cell != goal and len(moves) < STEPS_A_SIDE * row.size:
         cell, letter = rng.choice(list(_list_neighbours(row, cell)))

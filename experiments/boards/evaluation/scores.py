@@ -15,7 +15,7 @@ from lakewright.core_jax.rows import Row, VerdictRow
 from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.policy.judging import best_valid
 
-Interval = tuple[float, float]
+RateInterval = tuple[float, float]
 CRITERIA: dict[str, Callable[[VerdictRow], bool]] = {
     "valid": lambda found: found.valid,
     "optimal_makespan": lambda found: bool(found.optimal_makespan),
@@ -29,7 +29,7 @@ class PassRate(msgspec.Struct, frozen=True):
 
     k: int
     rate: float
-    interval: Interval
+    interval: RateInterval
 
 
 class PlanScore(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class PlanScore(msgspec.Struct, frozen=True):
     """
 
     outcomes: BoardOutcomes
-    intervals: dict[str, Interval]
+    intervals: dict[str, RateInterval]
     pass_at: dict[str, list[PassRate]]
 
 
@@ -113,11 +113,11 @@ class Summary(msgspec.Struct, frozen=True):
     hole_ratios: list[HoleScore] = []
 
 
-Judged = Annotated[dict[tuple[str, int], VerdictRow], "by id and sample"]
+JudgedAnswers = Annotated[dict[tuple[str, int], VerdictRow], "by id and sample"]
 
 
 def score_answers(
-    rows: Sequence[Row], judged: Judged, first: int, samples: int
+    rows: Sequence[Row], judged: JudgedAnswers, first: int, samples: int
 ) -> tuple[list[CellScore], list[TeamScore], PlanScore]:
     """The scores of each cell, of each number of agents, and of all boards.
 
@@ -145,7 +145,7 @@ def score_answers(
     return cells, teams, score(rows)
 
 
-def hole_scores(rows: Sequence[Row], judged: Judged, first: int) -> list[HoleScore]:
+def hole_scores(rows: Sequence[Row], judged: JudgedAnswers, first: int) -> list[HoleScore]:
     """The scores by hole ratio, of rows that know theirs."""
     ratios = sorted({row.hole_ratio for row in rows if row.hole_ratio is not None})
     return [
@@ -154,7 +154,7 @@ def hole_scores(rows: Sequence[Row], judged: Judged, first: int) -> list[HoleSco
     ]
 
 
-def score_best_samples(rows: Sequence[Row], judged: Judged, wanted: Sequence[int]) -> JudgedScores:
+def score_best_samples(rows: Sequence[Row], judged: JudgedAnswers, wanted: Sequence[int]) -> JudgedScores:
     """The scores of the answer that the simulator chooses for each board among the samples `wanted`."""
     chosen: dict[tuple[str, int], VerdictRow] = {}
     for row in rows:
@@ -168,7 +168,7 @@ def _rate_of(name: str) -> Callable[[CellScore], float]:
     return lambda cell: cell.score.outcomes.rate(getattr(cell.score.outcomes, name))
 
 
-def _score_rows(rows: list[Row], judged: Judged, first: int, samples: int) -> PlanScore:
+def _score_rows(rows: list[Row], judged: JudgedAnswers, first: int, samples: int) -> PlanScore:
     found = [(row, judged[row.id, first]) for row in rows if (row.id, first) in judged]
     outcomes = _count_outcomes(found)
     intervals = {name: wilson(getattr(outcomes, name), outcomes.boards) for name in CRITERIA}
@@ -185,7 +185,7 @@ def _count_outcomes(found: list[tuple[Row, VerdictRow]]) -> BoardOutcomes:
     )
 
 
-def _pass_rates(rows: list[Row], judged: Judged, samples: int) -> dict[str, list[PassRate]]:
+def _pass_rates(rows: list[Row], judged: JudgedAnswers, samples: int) -> dict[str, list[PassRate]]:
     drawn = [[judged.get((row.id, number)) for number in range(1, samples + 1)] for row in rows]
     whole = [[verdict for verdict in of if verdict] for of in drawn if all(of)]
     if not samples or not whole:

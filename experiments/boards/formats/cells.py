@@ -7,11 +7,11 @@ from typing import TypeAlias
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.types import DELTAS, MOVES
 
-Cell: TypeAlias = tuple[int, int]  # (row, column)
+Square: TypeAlias = tuple[int, int]  # (row, column)
 _MOVE_OF = dict(zip(DELTAS, MOVES, strict=True))
 
 
-def check_agents(grid: Sequence[str], starts: Sequence[Cell], goals: Sequence[Cell], place: str) -> None:
+def check_agents(grid: Sequence[str], starts: Sequence[Square], goals: Sequence[Square], place: str) -> None:
     """Raises InputError if an agent starts or ends off the board, in a hole, or in another's cell.
 
     Args:
@@ -21,7 +21,7 @@ def check_agents(grid: Sequence[str], starts: Sequence[Cell], goals: Sequence[Ce
         place: The file and the line for the message.
     """
     for name, cells in (("start", starts), ("goal", goals)):
-        taken: dict[Cell, int] = {}
+        taken: dict[Square, int] = {}
         for agent, (row, column) in enumerate(cells):
             shown = f"{place}: the {name} of agent {agent} is x={column}, y={row}"
             if not (0 <= row < len(grid) and 0 <= column < len(grid)):
@@ -43,7 +43,7 @@ def pad_to_square(lines: Sequence[str]) -> list[str]:
     return [line.ljust(side, "H") for line in lines] + ["H" * side] * (side - len(lines))
 
 
-def path_of(start: Cell, moves: str) -> list[Cell]:
+def path_of(start: Square, moves: str) -> list[Square]:
     """The cells of an agent from its start on, one more than its moves."""
     path = [start]
     for move in moves:
@@ -52,7 +52,7 @@ def path_of(start: Cell, moves: str) -> list[Cell]:
     return path
 
 
-def write_moves(path: Sequence[Cell], place: str) -> str:
+def write_moves(path: Sequence[Square], place: str) -> str:
     """The moves of a path, without the waits at its end. Raises InputError if a step is longer than one cell."""
     moves = []
     for time, (here, there) in enumerate(itertools.pairwise(path)):

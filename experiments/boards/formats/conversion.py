@@ -16,7 +16,7 @@ from lakewright.core_jax.support import refuse_pipe, replacing_folder, write_ato
 from lakewright.experiments.boards.formats import eecbs, lacam, lorr, movingai, multirobot, pogema
 from lakewright.experiments.boards.formats.file_readers import (
     LONGEST_NAME,
-    Reader,
+    ReadFile,
     Reading,
     read_each,
     read_eecbs_file,
@@ -33,7 +33,7 @@ from lakewright.policy.codecs import PublishedRow, encode_prompt
 
 HEAD = 1 << 16  # bytes that tell one format from another
 MULTIROBOT = rb"\{?\s*[\"']?(agents|map|schedule|statistics|roadmap)[\"']? *:"  # how its files begin
-Report = Callable[[int], object]
+ReportCount = Callable[[int], object]
 
 
 class Format(NamedTuple):
@@ -41,8 +41,8 @@ class Format(NamedTuple):
     beside: endings of further files of the same name.
     """
 
-    read: Reader
-    write: Callable[[Sequence[Row], Path, Report], None]
+    read: ReadFile
+    write: Callable[[Sequence[Row], Path, ReportCount], None]
     endings: tuple[str, ...]
     beside: tuple[str, ...] = ()
 
@@ -52,7 +52,7 @@ def convert_files(
     out: Path,
     given: str | None = None,
     wanted: str | None = None,
-    on_progress: Report = lambda rows: None,
+    on_progress: ReportCount = lambda rows: None,
     agents: int | None = None,
     bad_rows: list[InputError] | None = None,
 ) -> int:
@@ -159,28 +159,28 @@ def _by_ending(ending: str, path: Path, option: str) -> str:
     raise InputError(f"{path}: no format ends with {ending!r:.20}; name it with {option}: {', '.join(FORMATS)}")
 
 
-def _write_rows(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+def _write_rows(rows: Sequence[Row], out: Path, on_progress: ReportCount) -> None:
     write_rows(out, rows)
     on_progress(len(rows))
 
 
-def _write_movingai(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+def _write_movingai(rows: Sequence[Row], out: Path, on_progress: ReportCount) -> None:
     _write_files(rows, out, movingai_files, on_progress)
 
 
-def _write_lacam(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+def _write_lacam(rows: Sequence[Row], out: Path, on_progress: ReportCount) -> None:
     _write_files(rows, out, lacam_files, on_progress)
 
 
-def _write_eecbs(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+def _write_eecbs(rows: Sequence[Row], out: Path, on_progress: ReportCount) -> None:
     _write_files(rows, out, eecbs_files, on_progress)
 
 
-def _write_multirobot(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+def _write_multirobot(rows: Sequence[Row], out: Path, on_progress: ReportCount) -> None:
     _write_files(rows, out, lambda row, name: {".yaml": multirobot.board_text(row)}, on_progress)
 
 
-def _write_lorr(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+def _write_lorr(rows: Sequence[Row], out: Path, on_progress: ReportCount) -> None:
     _write_files(rows, out, lorr.problem_files, on_progress, len(".agents"))
 
 
@@ -203,7 +203,7 @@ def _write_files(
     rows: Sequence[Row],
     out: Path,
     make: Callable[[Row, str], dict[str, str]],
-    on_progress: Report,
+    on_progress: ReportCount,
     longest: int = len(".scen"),
 ) -> None:
     """The files of each board: in a new folder, or, of a single board, at `out` and beside it.
@@ -241,13 +241,13 @@ def _file_name(row: Row, longest: int) -> str:
     return name
 
 
-def _write_pogema(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+def _write_pogema(rows: Sequence[Row], out: Path, on_progress: ReportCount) -> None:
     maps = {row.id: _Block(pogema.map_string(row)) for row in rows}
     write_atomically(out, yaml.dump(maps, Dumper=_Dumper, sort_keys=False, allow_unicode=True).encode())
     on_progress(len(rows))
 
 
-def _write_published(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+def _write_published(rows: Sequence[Row], out: Path, on_progress: ReportCount) -> None:
     lines = []
     for row in rows:
         try:

@@ -8,7 +8,7 @@ import re
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.boards.formats.cells import Cell, check_agents, path_of, write_moves
+from lakewright.experiments.boards.formats.cells import Square, check_agents, path_of, write_moves
 
 _LINE = re.compile(r"Agent (\d{1,6}): *(.*)")
 _CELL = re.compile(r"\((\d{1,6}), *(\d{1,6})\)(?:->)?")
@@ -25,9 +25,9 @@ def paths_text(row: Row) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_paths(text: str, place: str) -> list[list[Cell]]:
+def read_paths(text: str, place: str) -> list[list[Square]]:
     """The path of each agent. Raises InputError with the line, the value and the remedy."""
-    paths: list[list[Cell]] = []
+    paths: list[list[Square]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -46,7 +46,7 @@ def read_paths(text: str, place: str) -> list[list[Cell]]:
 
 
 def make_row(
-    paths: list[list[Cell]], grid: list[str], ends: tuple[list[Cell], list[Cell]], name: str, place: str
+    paths: list[list[Square]], grid: list[str], ends: tuple[list[Square], list[Square]], name: str, place: str
 ) -> Row:
     """A board with the plan that a solver found for it, to be judged by `verify`.
 

@@ -11,7 +11,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, decode, read_chunks, read_rows
 from lakewright.core_jax.support import first_repeated, refuse_pipe
 from lakewright.experiments.boards.formats import eecbs, lacam, lorr, movingai, multirobot, pogema
-from lakewright.experiments.boards.formats.cells import Cell, pad_to_square
+from lakewright.experiments.boards.formats.cells import Square, pad_to_square
 from lakewright.policy.codecs import PublishedRow, row_of_published
 
 LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000
@@ -31,12 +31,12 @@ class Reading(NamedTuple):
     refuse: Refuse
     agents: int | None = None
 
-    def take_agents(self, cells: list[Cell]) -> list[Cell]:
+    def take_agents(self, cells: list[Square]) -> list[Square]:
         """The cells of the first agents, or all cells if there are fewer agents, or no number is wanted."""
         return cells[: self.agents] if self.agents and self.agents > 0 else cells
 
 
-Reader = Callable[[Path, Reading], Iterable[Row]]
+ReadFile = Callable[[Path, Reading], Iterable[Row]]
 """Reads the rows of a path."""
 
 
@@ -73,7 +73,7 @@ def read_scenario_file(file: Path, reading: Reading) -> Row:
     return movingai.make_board(grid, (starts, goals), unquote(file.stem), str(file))
 
 
-def _read_scenario(file: Path, read: set[Path]) -> tuple[list[str], list[Cell], list[Cell]]:
+def _read_scenario(file: Path, read: set[Path]) -> tuple[list[str], list[Square], list[Square]]:
     """The map of a scenario, as a square, its starts and its goals."""
     name, starts, goals, sides = movingai.read_scenario(_read_text(file, read), str(file))
     return _read_grid(_beside(file, name), file, sides, read), starts, goals
@@ -131,7 +131,7 @@ def read_lacam_file(file: Path, reading: Reading) -> Row:
 
 
 def read_map_strings(path: Path, reading: Reading) -> Iterator[Row]:
-    """The boards of a file of POGEMA's map strings: a `Reader`. Raises InputError if it is not one."""
+    """The boards of a file of POGEMA's map strings: a `ReadFile`. Raises InputError if it is not one."""
     maps = _read_yaml(path, reading.read)
     if not isinstance(maps, dict):
         raise InputError(f"{path}: no map strings by name; give `name: |-` and the lines of a map")
@@ -157,14 +157,14 @@ def _read_yaml(path: Path, read: set[Path]) -> Any:
 
 
 def read_own_rows(path: Path, reading: Reading) -> Iterator[Row]:
-    """Our own rows: a `Reader`. Raises InputError if the file cannot be read."""
+    """Our own rows: a `ReadFile`. Raises InputError if the file cannot be read."""
     reading.read.add(path)
     for rows in read_rows(path, Row, reading.refuse):
         yield from rows
 
 
 def read_published_rows(path: Path, reading: Reading) -> Iterator[Row]:
-    """The rows of the published benchmark: a `Reader`. Raises InputError if the file cannot be read."""
+    """The rows of the published benchmark: a `ReadFile`. Raises InputError if the file cannot be read."""
     reading.read.add(path)
     for chunk in read_chunks(path):
         for published in decode(chunk, PublishedRow, reading.refuse, row_of_published):

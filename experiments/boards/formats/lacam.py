@@ -8,7 +8,7 @@ import re
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.boards.formats.cells import Cell, check_agents, path_of, write_moves
+from lakewright.experiments.boards.formats.cells import Square, check_agents, path_of, write_moves
 
 _CELL = re.compile(r"\((\d{1,6}),(\d{1,6})\),?")
 
@@ -79,14 +79,14 @@ def read_result(text: str, grid: list[str], name: str, place: str) -> Row:
     return Row(name, len(grid), len(starts), grid, starts, goals, plan=plan)
 
 
-def _write_line(cells: list[Cell]) -> str:
+def _write_line(cells: list[Square]) -> str:
     return "".join(f"({column},{row})," for row, column in cells)
 
 
-def _split_parts(text: str, place: str) -> tuple[dict[str, str], list[tuple[int, list[Cell]]]]:
+def _split_parts(text: str, place: str) -> tuple[dict[str, str], list[tuple[int, list[Square]]]]:
     """The fields before the solution, and number and cells of each of its lines."""
     fields: dict[str, str] = {}
-    times: list[tuple[int, list[Cell]]] = []
+    times: list[tuple[int, list[Square]]] = []
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()
         if not line:
@@ -104,7 +104,7 @@ def _split_parts(text: str, place: str) -> tuple[dict[str, str], list[tuple[int,
     return fields, times
 
 
-def _read_cells(text: str, place: str) -> list[Cell]:
+def _read_cells(text: str, place: str) -> list[Square]:
     cells = [(int(y), int(x)) for x, y in _CELL.findall(text)]
     if _CELL.sub("", text).strip() or not cells:
         raise InputError(f"{place}: {text!r:.40} are not cells; write (x,y),(x,y), with x the column")

@@ -12,7 +12,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.support import make_whole
-from lakewright.experiments.boards.formats.cells import Cell, check_agents, pad_to_square
+from lakewright.experiments.boards.formats.cells import Square, check_agents, pad_to_square
 from lakewright.experiments.boards.formats.movingai import FREE, map_text
 
 LETTERS, BLOCKED = f"{FREE}ES", "@T"  # free cells of its maps, with the places for goods, and others
@@ -63,7 +63,7 @@ def read_problem(text: str, place: str) -> LeagueProblem:
     return LeagueProblem((files[0], files[1], files[2]), robots)
 
 
-def read_cells(text: str, count: int, width: int, place: str) -> list[Cell]:
+def read_cells(text: str, count: int, width: int, place: str) -> list[Square]:
     """The first cells of a file of starts or of tasks: of each line the first one.
 
     Args:
@@ -89,7 +89,7 @@ def read_cells(text: str, count: int, width: int, place: str) -> list[Cell]:
     return cells
 
 
-def make_row(grid: list[str], starts: list[Cell], goals: list[Cell], name: str, place: str) -> Row:
+def make_row(grid: list[str], starts: list[Square], goals: list[Square], name: str, place: str) -> Row:
     """The row of a problem.
 
     Args:

@@ -7,7 +7,7 @@ is the agent's shortest path on its own, never an optimum of the team.
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, find_distance
-from lakewright.experiments.boards.formats.cells import Cell, check_agents, pad_to_square
+from lakewright.experiments.boards.formats.cells import Square, check_agents, pad_to_square
 
 FREE, BLOCKED = ".G", "@OT"  # of the published letters; swamp and water are neither for a team on ice
 DIGITS = 6  # of a number: no map is larger
@@ -59,7 +59,7 @@ def read_rectangle(text: str, place: str, free: str = FREE, blocked: str = BLOCK
     return [_grid_line(line, width, (free, blocked), f"{place}:{number}") for number, line in rows]
 
 
-def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], tuple[int, int]]:
+def read_scenario(text: str, place: str) -> tuple[str, list[Square], list[Square], tuple[int, int]]:
     """Name of the map, starts, goals, and (width, height) of a scenario.
 
     Raises InputError with the line, the value and the remedy.
@@ -80,7 +80,7 @@ def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], t
     return maps.pop(), [entry[2] for entry in entries], [entry[3] for entry in entries], sides.pop()
 
 
-def make_board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: str, place: str) -> Row:
+def make_board(grid: list[str], scenario: tuple[list[Square], list[Square]], name: str, place: str) -> Row:
     """The row of a map and of the starts and goals on it.
 
     Args:
@@ -106,7 +106,7 @@ def _grid_line(line: str, width: int, letters: tuple[str, str], place: str) -> s
     return "".join("." if letter in free else "H" for letter in line)
 
 
-def _read_entry(line: str, place: str) -> tuple[str, tuple[int, int], Cell, Cell]:
+def _read_entry(line: str, place: str) -> tuple[str, tuple[int, int], Square, Square]:
     parts = line.rstrip().split("\t")
     if len(parts) != len(COLUMNS):
         raise InputError(f"{place}: {len(parts)} columns between tabs; give {len(COLUMNS)}: {', '.join(COLUMNS)}")

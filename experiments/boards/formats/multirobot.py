@@ -10,7 +10,7 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.boards.formats.cells import Cell, check_agents, pad_to_square, path_of, write_moves
+from lakewright.experiments.boards.formats.cells import Square, check_agents, pad_to_square, path_of, write_moves
 
 LARGEST = 1024  # cells on a side
 
@@ -90,12 +90,12 @@ def _read_grid(found: Mapping[str, Any], place: str) -> list[str]:
     return pad_to_square(["".join(line) for line in lines])
 
 
-def _read_path(schedule: Any, name: str, start: Cell, place: str) -> str:
+def _read_path(schedule: Any, name: str, start: Square, place: str) -> str:
     """The moves of an agent by its cells in a schedule."""
     steps = schedule.get(name) if isinstance(schedule, Mapping) else None
     if not isinstance(steps, list) or not steps:
         raise InputError(f"{place}: schedule has no cells of {name!r:.40}; give a list of x, y and t")
-    path: list[Cell] = []
+    path: list[Square] = []
     for time, step in enumerate(steps):
         at = f"{place}: schedule.{name:.40}[{time}]"
         if not isinstance(step, Mapping) or not {"x", "y"} <= step.keys():
@@ -108,7 +108,7 @@ def _read_path(schedule: Any, name: str, start: Cell, place: str) -> str:
     return write_moves(path, f"{place}: {name:.40}")
 
 
-def _read_cell(value: Any, place: str) -> Cell:
+def _read_cell(value: Any, place: str) -> Square:
     x, y = _read_pair(value, place)
     return y, x
 

@@ -7,7 +7,7 @@ import string
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.boards.formats.cells import Cell, pad_to_square
+from lakewright.experiments.boards.formats.cells import Square, pad_to_square
 
 STARTS, GOALS = string.ascii_lowercase, string.ascii_uppercase
 
@@ -31,7 +31,7 @@ def map_string(row: Row) -> str:
 def read_map_string(text: str, name: str, place: str) -> Row:
     """The board of a map string. Raises InputError with the line, the value and the remedy."""
     lines = text.split()
-    cells: dict[str, Cell] = {}
+    cells: dict[str, Square] = {}
     for number, line in enumerate(lines, 1):
         if len(line) != len(lines[0]):
             raise InputError(f"{place}:{number}: {len(line)} cells, but the first line has {len(lines[0])}; correct it")

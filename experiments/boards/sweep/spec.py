@@ -19,7 +19,7 @@ from lakewright.experiments.preset_files import FOLDER
 WORKER_BYTES = 1 << 29  # measured by `python -m tests.campaigns sweeps`
 MOST_SHARDS = 1 << 20  # each is a file, and all are listed
 ShardSize = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]  # a shard lies in memory
-Sizes = Annotated[tuple[Annotated[int, msgspec.Meta(ge=MIN_SIZE, le=MAX_SIZE)], ...], msgspec.Meta(min_length=1)]
+SizeList = Annotated[tuple[Annotated[int, msgspec.Meta(ge=MIN_SIZE, le=MAX_SIZE)], ...], msgspec.Meta(min_length=1)]
 Agents = Annotated[tuple[Annotated[int, msgspec.Meta(ge=1, le=MAX_AGENTS)], ...], msgspec.Meta(min_length=1)]
 Shares = Annotated[tuple[Share, ...], msgspec.Meta(min_length=1)]
 
@@ -81,7 +81,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `lakewright.core_jax.statistics.board_features.COLUMNS` that are saved; empty for all.
     """
 
-    sizes: Sizes
+    sizes: SizeList
     agents: Agents
     hole_ratios: Shares
     boards: Count | dict[int, Count]

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-Form = Literal["bars", "lines", "silent"]
-_FORM: contextvars.ContextVar[Form] = contextvars.ContextVar("form", default="bars")
+ProgressForm = Literal["bars", "lines", "silent"]
+_FORM: contextvars.ContextVar[ProgressForm] = contextvars.ContextVar("form", default="bars")
 
 
 @contextmanager
-def showing_progress(form: Form) -> Iterator[None]:
+def showing_progress(form: ProgressForm) -> Iterator[None]:
     """Show progress in this form within the block.
 
     `bars` are drawn on a terminal only; `lines` are printed without a terminal; `silent` shows nothing anywhere.

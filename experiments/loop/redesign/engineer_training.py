@@ -10,7 +10,7 @@ from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast, estimate_diminishing_worth, estimate_worth
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.redesign import Engineer
-from lakewright.engineer.trial import Earned, Score, measure_return, reward_proposals
+from lakewright.engineer.trial import Earned, ScoreDesign, measure_return, reward_proposals
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
@@ -85,7 +85,7 @@ def _judge_group(
     return msgspec.structs.replace(group, earned=earned, figures=_average_figures(answers, earned))
 
 
-def _make_score(trainee: Trainee, stage: Stage) -> Score:
+def _make_score(trainee: Trainee, stage: Stage) -> ScoreDesign:
     """A function of a design: its forecast worth beyond the stage's design; 0 without a forecast."""
     environment, known, power = trainee.environment, stage.read_forecast(), trainee.settings.engineer.reward.power
     space, current = environment.space, environment.cells(stage.design())

@@ -73,7 +73,7 @@ def refuse_lake_only(settings: "RunSettings") -> None:
         raise InputError("codec is tokens, which only the lake has; set codec=bytes, or text for a pretrained model")
 
 
-def check_boards(settings: "RunSettings") -> None:
+def check_run_boards(settings: "RunSettings") -> None:
     """Raises ValueError if the boards of a run cannot be trained on."""
     first, warmup = first_boards(settings), warmup_boards(settings)
     if large := [size for size in (*first.sizes, *warmup.sizes) if size > MAX_TOKEN_SIZE]:

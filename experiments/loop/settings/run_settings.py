@@ -14,7 +14,13 @@ from lakewright.engineer.samplers import SamplerSettings
 from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.jobs.runtime.named_values import set_value
-from lakewright.experiments.loop.settings.lake_settings import FIRST, LAKE_ONLY, check_boards, leave_out, rename_word
+from lakewright.experiments.loop.settings.lake_settings import (
+    FIRST,
+    LAKE_ONLY,
+    check_run_boards,
+    leave_out,
+    rename_word,
+)
 from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.preset_files import read_preset
 from lakewright.policy.codecs import CodecName, TextSettings
@@ -202,7 +208,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for name in ("design", "warmup_design"):
                 if not getattr(self, name):
                     msgspec.structs.force_setattr(self, name, FIRST)
-            check_boards(self)
+            check_run_boards(self)
         self._check_codec()
 
     def _check_teacher(self) -> None:

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lakewright.core_jax.config import EnvConfig, hole_ratio_of, with_teams
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, can_draw_all, generate, generate_in_turn
-from lakewright.core_jax.rows import Row, board_key, read_all, rows_of, symmetric_fingerprint
+from lakewright.core_jax.rows import Row, board_key, board_of, read_all, rows_of, symmetric_fingerprint
 from lakewright.core_jax.support import derive_seed
 from lakewright.core_jax.types import FAILURE_NAMES, BoardVerdict, Failure
 from lakewright.engineer.cells import Stratum
@@ -37,7 +37,7 @@ from lakewright.policy.inference import answer_tasks
 from lakewright.policy.model_settings import resolve_shape
 from lakewright.policy.models import build_model
 from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.tasks import BoardTask, board_of, task_of
+from lakewright.policy.tasks import BoardTask, task_of
 from lakewright.policy.tasks import row_of_task as row_of_task
 from lakewright.policy.training import Answered, BoardTaskStream, rank_and_processes, tasks_of, with_hole_ratios
 

@@ -11,7 +11,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, Modules, show_evidence
 from lakewright.engineer.proposal import Proposal, Stateful
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.reading import Reader, ask_in_form, choose_forms
+from lakewright.engineer.reading import FormReader, ask_in_form, choose_forms
 from lakewright.engineer.space import DesignSpace
 from lakewright.policy.inference import PrefixCache
 from lakewright.policy.models import answers_only_plans, get_codec, load_model
@@ -19,7 +19,7 @@ from lakewright.policy.models import answers_only_plans, get_codec, load_model
 TEXT = "text"
 
 
-def load_reader(place: str) -> Reader:
+def load_reader(place: str) -> FormReader:
     """The model of a place as a reader. Raises InputError as `load_language_model`."""
     return PrefixCache(*load_language_model(place))
 
@@ -71,7 +71,7 @@ class ReadingTeacher(Stateful):
     ) -> None:
         (self.form,) = choose_forms([form])
         self.model, self.shows, self.shuffled, self.columns = model, shows, shuffled, columns
-        self._reader: Reader | None = None
+        self._reader: FormReader | None = None
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The model's delta; with an error if its answer means no delta, or the evidence lacks what is shown."""

@@ -24,7 +24,7 @@ from lakewright.engineer.reading import (
     KINDS,
     RULES,
     Form,
-    Kind,
+    PairKind,
     choose_word,
     draw_question,
     encode_changes,
@@ -43,7 +43,7 @@ from lakewright.policy.play import DrawnTasks
 from lakewright.policy.text_play import play_texts
 from lakewright.policy.training import Loss, WarmupSettings, choice_odds, plan_loss, warm_up
 
-Example = tuple[list[int], list[int]]
+TokenExample = tuple[list[int], list[int]]
 Goal = Literal["rule", "worth"]
 CHECKPOINT, STATE, LOSSES = "checkpoint", "state.safetensors", "losses.json"
 
@@ -141,26 +141,26 @@ def teach_reader(
     return folder / CHECKPOINT
 
 
-def write_lessons(work: Teaching, environment: Environment, tokenizer: PreTrainedTokenizerFast) -> list[Example]:
+def write_lessons(work: Teaching, environment: Environment, tokenizer: PreTrainedTokenizerFast) -> list[TokenExample]:
     """The lessons as token ids: questions of the form, and answers of the rule with an end.
 
     They are drawn as the pairs of the test are, by another seed.
     """
     rng, form = np.random.default_rng([work.seed, 1]), FORMS[work.form]
-    found: list[Example] = []
+    found: list[TokenExample] = []
     while len(found) < work.lessons:
         found += _write_question(KINDS[len(found) % len(KINDS)], form, work, environment, tokenizer, rng)
     return found
 
 
 def _write_question(
-    kind: Kind,
+    kind: PairKind,
     form: Form,
     work: Teaching,
     environment: Environment,
     tokenizer: PreTrainedTokenizerFast,
     rng: np.random.Generator,
-) -> list[Example]:
+) -> list[TokenExample]:
     """A lesson about a question, or nothing if the rule decides nothing.
 
     kind: what is shown. form, work, environment, tokenizer: see `write_lessons`. rng: consumed.
@@ -247,7 +247,7 @@ def make_worth_loss(decisions: Sequence[LessonDecision]) -> Loss:
     mean_gains = {prompt: float(np.mean(known)) / unit for prompt, known in gains.items()}
     more, less = decisions[0].more, decisions[0].less
 
-    def loss_of(model: PreTrainedModel, batch: Sequence[Example], pad: int) -> torch.Tensor:
+    def loss_of(model: PreTrainedModel, batch: Sequence[TokenExample], pad: int) -> torch.Tensor:
         prompts = [prompt for prompt, _ in batch]
         odds = choice_odds(model, prompts, more, less, pad)
         gained = torch.tensor([mean_gains[tuple(prompt)] for prompt in prompts], device=odds.device)
@@ -258,7 +258,7 @@ def make_worth_loss(decisions: Sequence[LessonDecision]) -> Loss:
 
 def _encode_example(
     messages: Sequence[Message], begun: str, answer: str, tokenizer: PreTrainedTokenizerFast
-) -> Example:
+) -> TokenExample:
     prompt = [*json_prompt(tokenizer, messages), *_encode(begun, tokenizer)]
     return prompt, [*_encode(answer, tokenizer), int(tokenizer.eos_token_id or 0)]
 

@@ -16,8 +16,8 @@ from lakewright.engineer.reading import (
     RULES,
     Form,
     FormAnswer,
+    FormReader,
     Pair,
-    Reader,
     Solved,
     answer_by_rule,
     ask_in_form,
@@ -69,7 +69,7 @@ def run_reading_test(
     environment: Environment,
     models: Sequence[str],
     forms: Sequence[Form],
-    load: Callable[[str], Reader],
+    load: Callable[[str], FormReader],
     on_progress: Callable[[int], object] = lambda answers: None,
 ) -> list[Result]:
     """Asks each model in each form, and returns the scores of all answers in the folder, the rule's first.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import SHARE, Cell, Knob, Stratum, Value, stratum_of
 from lakewright.engineer.delta import list_changes
-from lakewright.engineer.design import Design, Row
+from lakewright.engineer.design import Design, DesignRow
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Tally, pool_tallies
@@ -17,7 +17,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 
-Count = Callable[[Tally], tuple[int, int]]
+CountPart = Callable[[Tally], tuple[int, int]]
 LAKE = "lake"
 FINE = 0.5  # the span of a knob from which two digits after the point are enough
 
@@ -40,7 +40,7 @@ class Measure(NamedTuple):
     title: str
     short: str
     where: str
-    counts: Count
+    counts: CountPart
 
     def share(self, tally: Tally) -> float:
         """The share; 0 without such problems."""
@@ -152,7 +152,7 @@ def format_value(column: Knob, value: Value) -> str:
     return f"{value:.2f}" if column.span >= FINE else f"{value:.4g}"
 
 
-def format_ends(column: Knob, row: Row) -> str:
+def format_ends(column: Knob, row: DesignRow) -> str:
     """The value of a column in a row, or both ends of its window, such as `2 to 6`."""
     return " to ".join(format_value(column, end) for end in dict.fromkeys(find_ends(row, column)))
 
@@ -172,7 +172,7 @@ def describe_next(following: Next, design: Design, number: int, about: RunSpace)
     return f"{drawn} {SOURCES[following.source]}{changes}.{why}"
 
 
-def _gather_knob(name: str, rows: Sequence[Row], pooled: Tally) -> Knob:
+def _gather_knob(name: str, rows: Sequence[DesignRow], pooled: Tally) -> Knob:
     if name in pooled.traits:
         return Knob(name=name, trait=True)
     values = [row[one] for row in rows for one in (name, f"{name}_high") if one in row]
@@ -195,9 +195,9 @@ def _list_tallies(folder: RunFolder) -> Iterator[dict[int | str, Tally]]:
             yield read_record(stage.validation, Validation).outcomes
 
 
-def _count_grade(name: str) -> Count:
+def _count_grade(name: str) -> CountPart:
     return lambda tally: (tally.grades[name], tally.problems) if name in tally.grades else (0, 0)
 
 
-def _count_trait(name: str) -> Count:
+def _count_trait(name: str) -> CountPart:
     return lambda tally: (tally.traits[name].valid, tally.traits[name].problems) if name in tally.traits else (0, 0)

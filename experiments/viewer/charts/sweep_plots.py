@@ -16,14 +16,14 @@ from lakewright.experiments.viewer.charts.heat import heat_map
 from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart
 
 THRESHOLD = 0.407254  # holes of an endless map beyond which its free cells have no endless component (Jacobsen, 2015)
-Share: TypeAlias = Callable[[CellSummary], Rate | None]
+FindRate: TypeAlias = Callable[[CellSummary], Rate | None]
 DISTRIBUTIONS = 4  # hole ratios whose distributions are drawn
 FEWEST_OF_DISTRIBUTION = 100  # boards that a distribution is drawn of
 FEWEST = 30  # boards that a share or a quantile is drawn of
 PERCENT = (0.0, 100.0)
 PANELS = 3  # charts side by side
-Kind: TypeAlias = tuple[int, float | None]  # agents and wait ratio
-Group: TypeAlias = list[CellSummary]
+CurveKind: TypeAlias = tuple[int, float | None]  # agents and wait ratio
+CurveCells: TypeAlias = list[CellSummary]
 
 
 def plot(folder: Path) -> list[Path]:
@@ -35,7 +35,7 @@ def plot(folder: Path) -> list[Path]:
     return [path for name, svg in _draw_pictures(cells, values) for path in save_picture(svg, plots, name)]
 
 
-def _draw_pictures(cells: Group, values: pa.Table) -> Iterator[tuple[str, str]]:
+def _draw_pictures(cells: CurveCells, values: pa.Table) -> Iterator[tuple[str, str]]:
     """Names and pictures; a picture without data in the sweep is left out."""
     free, strata = ([cell for cell in cells if (cell.wait_ratio is None) == kind] for kind in (True, False))
     several = len({cell.hole_ratio for cell in cells}) > 1
@@ -61,10 +61,10 @@ def _draw_pictures(cells: Group, values: pa.Table) -> Iterator[tuple[str, str]]:
 
 def _draw_lines(
     name: str,
-    cells: Group,
+    cells: CurveCells,
     title: str,
     unit: str,
-    share: Share,
+    share: FindRate,
     y_range: tuple[float, float] | None = None,
     threshold: float | None = None,
 ) -> Iterator[tuple[str, str]]:
@@ -98,12 +98,12 @@ def _draw_lines(
     yield name, join_pictures(charts, title, PANELS)
 
 
-def _list_points(row: Group, share: Share) -> list[Point]:
+def _list_points(row: CurveCells, share: FindRate) -> list[Point]:
     found = [(cell.hole_ratio, rate) for cell in row if (rate := share(cell)) and rate.of >= FEWEST]
     return [Point(ratio, 100 * (rate.rate or 0), 100 * rate.low, 100 * rate.high) for ratio, rate in found]
 
 
-def _draw_maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple[str, str]]:
+def _draw_maps(name: str, cells: CurveCells, title: str, unit: str) -> Iterator[tuple[str, str]]:
     """The share of boards with a forced wait, by size and hole ratio."""
     if not any("wait_required" in cell.rates for cell in cells):
         return
@@ -125,18 +125,18 @@ def _draw_maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple
     yield name, join_pictures(maps, title, 1)
 
 
-def _make_grid(group: Group, number: Callable[[CellSummary], float | None]) -> list[list[float | None]]:
+def _make_grid(group: CurveCells, number: Callable[[CellSummary], float | None]) -> list[list[float | None]]:
     """A number for each cell, [sizes, hole ratios]; None if it is missing."""
     ratios, sizes = _list_ratios(group), [size for size, _ in _by_size(group)]
     there = {(cell.size, cell.hole_ratio): number(cell) for cell in group}
     return [[there.get((size, ratio)) for ratio in ratios] for size in sizes]
 
 
-def _rate_of(name: str) -> Share:
+def _rate_of(name: str) -> FindRate:
     return lambda cell: cell.rates.get(name)
 
 
-def _take_complement(name: str) -> Share:
+def _take_complement(name: str) -> FindRate:
     """One minus a share, for what doesn't happen."""
 
     def share(cell: CellSummary) -> Rate | None:
@@ -156,7 +156,7 @@ def _to_percent(found: Rate) -> float | None:
     return None if found.rate is None or found.of < FEWEST else 100 * found.rate
 
 
-def draw_optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, str]]:
+def draw_optima(cells: CurveCells, values: pa.Table) -> Iterator[tuple[str, str]]:
     """Distributions of the optimal sum of costs on the largest boards, and its middle half over the hole ratio."""
     if not any("sum_of_costs" in cell.quantities for cell in cells):
         return
@@ -181,7 +181,7 @@ def draw_optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, str]]:
     yield "optima", join_pictures(charts, "Optimal sum of costs", 2)
 
 
-def _list_distributions(row: Group, values: pa.Table) -> list[Series]:
+def _list_distributions(row: CurveCells, values: pa.Table) -> list[Series]:
     """Cumulative distributions of a few cells, as steps."""
     there = [cell for cell in row if _boards_with(cell, "sum_of_costs") >= FEWEST_OF_DISTRIBUTION]
     chosen = sorted({round(place) for place in np.linspace(0, len(there) - 1, DISTRIBUTIONS)}) if there else []
@@ -196,7 +196,7 @@ def _list_distributions(row: Group, values: pa.Table) -> list[Series]:
     return found
 
 
-def _list_means(row: Group) -> list[Point]:
+def _list_means(row: CurveCells) -> list[Point]:
     """The mean and the middle half of each cell."""
     found = [
         (cell.hole_ratio, cell.quantities["sum_of_costs"])
@@ -206,7 +206,7 @@ def _list_means(row: Group) -> list[Point]:
     return [Point(ratio, of.mean, of.quantiles[1], of.quantiles[3]) for ratio, of in found]
 
 
-def draw_predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, str]]:
+def draw_predictors(cells: CurveCells, values: pa.Table) -> Iterator[tuple[str, str]]:
     """The power of each statistic to tell boards with a forced wait from others, on the largest boards."""
     known = (
         *("makespan_bound", "cost_bound", "manhattan", "vertex_conflicts", "target_conflicts", "swap_conflicts"),
@@ -261,23 +261,23 @@ def _boards_with(cell: CellSummary, name: str) -> int:
     return cell.quantities[name].of if name in cell.quantities else 0
 
 
-def _list_ratios(group: Group) -> list[float]:
+def _list_ratios(group: CurveCells) -> list[float]:
     return sorted({cell.hole_ratio for cell in group})
 
 
-def _by_kind(cells: Group) -> list[tuple[Kind, Group]]:
+def _by_kind(cells: CurveCells) -> list[tuple[CurveKind, CurveCells]]:
     """By number of agents, then by wait ratio."""
     kinds = sorted({(cell.agents, cell.wait_ratio) for cell in cells}, key=lambda kind: (kind[0], kind[1] or 0.0))
     return [(kind, [cell for cell in cells if (cell.agents, cell.wait_ratio) == kind]) for kind in kinds]
 
 
-def _by_size(cells: Group) -> list[tuple[int, Group]]:
+def _by_size(cells: CurveCells) -> list[tuple[int, CurveCells]]:
     """By rising size, each by rising hole ratio."""
     in_order = sorted(cells, key=lambda cell: cell.hole_ratio)
     return [(size, [cell for cell in in_order if cell.size == size]) for size in sorted({cell.size for cell in cells})]
 
 
-def _title_of(kind: Kind) -> str:
+def _title_of(kind: CurveKind) -> str:
     """Such as "3 agents, wait ratio 0.5"."""
     agents, wait = kind
     words = f"{agents} agent{'s' * (agents > 1)}"

@@ -10,7 +10,7 @@ from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.windows import find_middle
 from lakewright.experiments.loop.records.history import Chapter
-from lakewright.experiments.viewer.catalogue.run_space import Count, RunSpace
+from lakewright.experiments.viewer.catalogue.run_space import CountPart, RunSpace
 from lakewright.experiments.viewer.charts.heat import heat_map, ratio_labels
 from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart, reliability_chart
 from lakewright.experiments.viewer.charts.rows import stacked_bars
@@ -48,7 +48,7 @@ def share_point(x: float, count: int, of: int, words: str = "") -> Point:
     return Point(x, 100 * count / of, 100 * low, 100 * high, words)
 
 
-def curve_of(history: Sequence[Chapter], count: Count) -> list[Point]:
+def curve_of(history: Sequence[Chapter], count: CountPart) -> list[Point]:
     """A share over the tokens."""
     there = zip(history, tokens_before_validation(history), strict=True)
     return [

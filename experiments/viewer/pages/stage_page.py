@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Knob
-from lakewright.engineer.design import Delta, Design, Edit, Row
+from lakewright.engineer.design import Delta, Design, DesignRow, Edit
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.steps import Attempt
@@ -45,8 +45,8 @@ class Change(NamedTuple):
     """The value of a column in a row before and after."""
 
     column: Knob
-    before: Row
-    after: Row
+    before: DesignRow
+    after: DesignRow
 
     @property
     def differs(self) -> bool:

@@ -13,7 +13,7 @@ from lakewright.experiments.viewer.charts.frame import escape_text
 from lakewright.experiments.viewer.pictures import board_art as art
 from lakewright.experiments.viewer.pictures.board_art import CELL, FONT, PAPER
 
-Cell = tuple[int, int]
+Square = tuple[int, int]
 
 
 class Ending(NamedTuple):
@@ -37,7 +37,7 @@ def make_example(row: Row, plan: list[str], failure: str = "none", agent: int = 
     return Example(problem_of(row), "", failure, step, {"plan": plan, "agent": agent})
 
 
-def find_positions(row: Row, plan: list[str], step: int) -> list[Cell]:
+def find_positions(row: Row, plan: list[str], step: int) -> list[Square]:
     """The cell of every agent after `step` moves. An agent that would leave, jumps, or has no moves left stays."""
     return [_walk(row, agent, letters_of(plan, agent)[:step]) for agent in range(row.agents)]
 
@@ -73,7 +73,7 @@ def describe_ending(example: Example) -> Ending:
     return Ending(step, False, agents, f"Fails at t = {step}: {_describe_failure(row, plan, step, failure, agents)}.")
 
 
-def _walk(row: Row, agent: int, letters: str) -> Cell:
+def _walk(row: Row, agent: int, letters: str) -> Square:
     line, column = row.starts[agent]
     for letter in letters:
         down, right = DELTAS[MOVES.index(letter)] if letter in MOVES else (0, 0)
@@ -128,7 +128,7 @@ class Played(msgspec.Struct, frozen=True):
     """
 
     svg: str
-    cells: list[list[Cell]]
+    cells: list[list[Square]]
     waits: list[list[int]]
     valid: bool
     alarmed: list[int]
@@ -168,7 +168,7 @@ def moving_svg(example: Example) -> str:
     return _draw_board(example.row, found.cells, describe_ending(example), bodies)
 
 
-def _draw_board(row: Row, cells: Sequence[Sequence[Cell]], end: Ending, bodies: Sequence[str]) -> str:
+def _draw_board(row: Row, cells: Sequence[Sequence[Square]], end: Ending, bodies: Sequence[str]) -> str:
     paths = (_draw_path(agent, path) for agent, path in enumerate(cells))
     alarms = (f'<g class="failing">{place_at(cells[agent][-1], art.draw_alarm())}</g>' for agent in end.agents)
     return _wrap_svg(
@@ -187,7 +187,7 @@ def _draw_body(agent: int) -> str:
     return art.draw_body(agent) + art.draw_plates([agent], [])
 
 
-def draw_ground(row: Row, *places: Sequence[Cell]) -> Iterator[str]:
+def draw_ground(row: Row, *places: Sequence[Square]) -> Iterator[str]:
     """Holes, ice, and the cells of goals and of other `places` of agents in their colours."""
     owners = {cell: agent for cells in (row.goals, *places) for agent, cell in enumerate(cells)}
     for line, letters in enumerate(row.grid):
@@ -204,7 +204,7 @@ def _draw_goals(row: Row) -> Iterator[str]:
         yield place_at(cell, art.draw_gift(agent) + art.draw_plates([], [agent]))
 
 
-def _draw_path(agent: int, path: Sequence[Cell]) -> str:
+def _draw_path(agent: int, path: Sequence[Square]) -> str:
     """The way of an agent, a little to the side of others'."""
     aside = 3 * (agent % 5) - 6
     points = " ".join(f"{_middle(column) + aside},{_middle(line) + aside}" for line, column in path)
@@ -212,7 +212,7 @@ def _draw_path(agent: int, path: Sequence[Cell]) -> str:
     return f'<polyline class="path" points="{points}" {look} stroke-linecap="round"/>'
 
 
-def _animate_moves(path: Sequence[Cell]) -> str:
+def _animate_moves(path: Sequence[Square]) -> str:
     stops = [*path, *[path[-1]] * PAUSE]
     values = ";".join(f"{_middle(column)} {_middle(line)}" for line, column in stops)
     if len(stops) < 2:
@@ -221,7 +221,7 @@ def _animate_moves(path: Sequence[Cell]) -> str:
     return f'<animateTransform attributeName="transform" type="translate" values="{values}" {time}/>'
 
 
-def place_at(cell: Cell, parts: str) -> str:
+def place_at(cell: Square, parts: str) -> str:
     """Parts of a picture in the middle of a cell."""
     return f'<g transform="translate({_middle(cell[1])} {_middle(cell[0])})">{parts}</g>'
 
