@@ -7,7 +7,6 @@ import re
 import runpy
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -287,43 +286,6 @@ def test_no_function_is_long():
     for file in ALL_FILES:
         for line, name, lines in parsed(file).functions:
             assert lines <= LONGEST_FUNCTION, f"{file}:{line}: {name} has {lines} lines; make it two"
-
-
-def test_a_public_class_name_is_defined_once():
-    names = Counter(name for file in FILES for name in parsed(file).classes if not name.startswith("_"))
-    assert [name for name, count in names.items() if count > 1] == []
-
-
-def test_the_name_of_a_type_says_which_one_it_is():
-    meant: dict[str, set[str]] = {}
-    for file in FILES:
-        for name in parsed(file).classes:
-            meant.setdefault(name, set()).add(f"the class in {file.name}")
-        if "solver" not in file.parts:  # whose types are those of its own signatures
-            for name, value in aliases(file):
-                meant.setdefault(name, set()).add(value)
-    assert {name: values for name, values in meant.items() if len(values) > 1 and not name.startswith("_")} == {}
-
-
-def aliases(file: Path) -> Iterator[tuple[str, str]]:
-    """The names at the top of a file that are written like those of classes, each with what it stands for."""
-    for node in tree_of(file).body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if isinstance(target, ast.Name) and re.fullmatch("[A-Z][A-Za-z]*[a-z][A-Za-z]*", target.id) and node.value:
-            yield target.id, ast.unparse(node.value)
-
-
-def test_a_function_that_others_import_has_its_name_to_itself():
-    homes: dict[str, set[str]] = {}
-    for file in ALL_FILES:
-        for node in parsed(file).imports:
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(NAME):
-                behind = offered_by(node.module) if node.module in DOORS else {}
-                for alias in node.names:
-                    home = behind.get(alias.name, f"{node.module}.{alias.name}").removesuffix(f".{alias.name}")
-                    homes.setdefault(alias.name, set()).add(home)
-    shared = {name: found for name, found in homes.items() if len(found) > 1 and name.islower()}
-    assert {name: found for name, found in shared.items() if not MODULES & {f"{one}.{name}" for one in found}} == {}
 
 
 def test_no_file_is_long():

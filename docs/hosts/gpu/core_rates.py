@@ -36,11 +36,10 @@ from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.solver.accelerator import device_solver, packing, sizes
 from lakewright.core_jax.statistics import features, measure_draws
-from lakewright.core_jax.support import on_all_cores, seconds_by_phase
+from lakewright.core_jax.support import keep_compiled_programs, on_all_cores, seconds_by_phase
 from lakewright.core_jax.types import Board, Failure
 from lakewright.experiments.boards.sweep import SweepSpec, shards
 from lakewright.experiments.jobs.executors.choice import AT_ONCE
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 
 PAIRS = ((8, 1 << 20), (5, 1 << 20), (10, 1 << 18), (12, 1 << 18))  # sizes of boards for two agents, boards in a block
 TEAMS = ((5, 1 << 15), (8, 1 << 14), (10, 1 << 14), (12, 1 << 13))
