@@ -246,6 +246,9 @@ def _decode_carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
             for name, value in raw.items()
             if name in fields or not _is_ignored(name, kind)
         }
+        if issubclass(kind, Row):  # what follows from the board need not be there
+            lists = {"size": raw.get("grid"), "agents": raw.get("starts")}
+            raw = {name: len(found) for name, found in lists.items() if isinstance(found, list)} | raw
     try:
         return convert(raw, kind, place)
     except InputError as error:

@@ -33,7 +33,7 @@ from lakewright.core_jax.rows import Row
 from lakewright.core_jax.support import keep_compiled_programs
 from lakewright.experiments.boards.formats.movingai import map_text, scenario_text
 from lakewright.experiments.viewer.catalogue.board_tables import table_of
-from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Kind, MissingError, stamp_of_item
+from lakewright.experiments.viewer.catalogue.discovery import DEEPEST, Catalogue, Kind, MissingError, stamp_of_item
 from lakewright.experiments.viewer.pages.rendering import Page, render_page, static_files
 from lakewright.experiments.viewer.pages.routes import page_for
 from lakewright.experiments.viewer.pictures.played_plans import make_example, moving_svg, still_svg
@@ -321,7 +321,7 @@ def serve_pages(paths: Sequence[Path], port: int = 0, browser: bool = False) -> 
     with contextlib.closing(_open_socket(port)) as listener:
         address = f"http://{HOST}:{listener.getsockname()[1]}/"
         print(address, flush=True)
-        print("lakewright view: read-only; stop it with Ctrl-C", file=sys.stderr)
+        print(f"lakewright view: read-only, up to {DEEPEST} folders deep; stop it with Ctrl-C", file=sys.stderr)
         if browser:
             threading.Timer(0.5, webbrowser.open, [address]).start()
         logging.basicConfig(level=logging.WARNING)

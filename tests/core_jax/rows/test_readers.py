@@ -44,6 +44,19 @@ def test_rows_come_back_as_they_were_written(tmp_path_factory, form, written):
 
 
 @each_ending
+def test_the_size_and_the_team_follow_from_the_board(tmp_path, form):
+    bare = [{name: getattr(GOOD, name) for name in ("id", "grid", "starts", "goals")}] * 3
+    if form == ".parquet":
+        pq.write_table(pa.Table.from_pylist(bare), tmp_path / "rows.parquet")
+    else:
+        (tmp_path / "rows.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(bare))
+    assert (
+        read_all(tmp_path / f"rows{form}")
+        == [Row(GOOD.id, GOOD.size, GOOD.agents, GOOD.grid, GOOD.starts, GOOD.goals)] * 3
+    )
+
+
+@each_ending
 def test_generated_rows_come_back_as_they_were_written(tmp_path, form):
     for kind, written in (("solved", rows()), ("unsolved", tuple(map(unsolved, rows())))):
         write_rows(tmp_path / f"{kind}{form}", written)
