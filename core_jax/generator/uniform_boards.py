@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lakewright.core_jax.generator.placements import make_lots, scatter_cells
+from lakewright.core_jax.solver.accelerator.sizes import in_blocks_with_room
 from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import in_blocks, on_gpu
 from lakewright.core_jax.support.programs import program
@@ -43,7 +44,7 @@ def draw_free(size: int, agents: int, holes: int, seed: int, first: int, count: 
     def of_large_block(index: np.ndarray) -> Board:
         return draw_there(size, agents, key, index, holes)
 
-    parts = in_blocks(of_large_block, index, LARGE) if on_gpu() else in_blocks(of_block, index, BLOCK)
+    parts = in_blocks_with_room(of_large_block, index, LARGE) if on_gpu() else in_blocks(of_block, index, BLOCK)
     return jax.tree.map(lambda *fields: np.concatenate(fields), *parts)
 
 

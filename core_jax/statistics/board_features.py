@@ -27,6 +27,7 @@ from lakewright.core_jax.lake.bitboards import (
     shift_cells,
 )
 from lakewright.core_jax.lake.label_batches import take_rows
+from lakewright.core_jax.solver.accelerator.sizes import in_blocks_with_room
 from lakewright.core_jax.statistics.path_features import conflicts_on_shortest_paths
 from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import in_blocks, on_gpu
@@ -104,8 +105,9 @@ def features(boards: Board, labels: Labels, columns: Collection[str] = tuple(COL
     if not found.keys() >= set(columns):
         # Sorted by distance, because each block walks as far as its longest.
         order = np.argsort(found["makespan"], kind="stable")
-        block = LARGE if on_gpu() else BLOCK
-        numbers = np.concatenate(in_blocks(measure_block, take_rows(boards, order), block))[np.argsort(order)]
+        in_order = take_rows(boards, order)
+        split, block = (in_blocks_with_room, LARGE) if on_gpu() else (in_blocks, BLOCK)
+        numbers = np.concatenate(split(measure_block, in_order, block))[np.argsort(order)]
         ends = np.abs(np.asarray(boards.starts) - np.asarray(boards.goals)).sum(axis=(1, 2))
         measured = dict(zip(MEASURED, np.ascontiguousarray(numbers.T), strict=True))
         found |= join_measured(measured, ends, boards.starts.shape[1], found)

@@ -96,13 +96,22 @@ def in_blocks(function: Callable[[A], R], batch: A, block: int) -> list[R]:
     The last block is filled up with copies of the last row, whose results are dropped: one program serves all blocks.
     """
     batch = jax.tree.map(np.asarray, batch)
+    begins = range(0, len(jax.tree.leaves(batch)[0]), block)
+    kind = name_kind(function, batch, block)
+    return on_all_cores(lambda begin: of_block(function, batch, begin, block), begins, kind)
+
+
+def of_block(function: Callable[[A], R], batch: A, begin: int, block: int) -> R:
+    """`function` of one block of rows, filled up as in `in_blocks`, whose arguments these are.
+
+    Args: function, batch, block: see there; begin, the first row.
+    """
     count = len(jax.tree.leaves(batch)[0])
+    rows = np.minimum(np.arange(begin, begin + block), count - 1)
+    answer = function(jax.tree.map(lambda field: field[rows], batch))
+    return jax.tree.map(lambda field: np.asarray(field)[: count - begin], answer)
 
-    def of_block(begin: int) -> R:
-        rows = np.minimum(np.arange(begin, begin + block), count - 1)
-        answer = function(jax.tree.map(lambda field: field[rows], batch))
-        return jax.tree.map(lambda field: np.asarray(field)[: count - begin], answer)
 
-    begins = range(0, count, block)
-    kind = (function.__qualname__, block, *(field.shape[1:] for field in jax.tree.leaves(batch)))
-    return on_all_cores(of_block, begins, kind)
+def name_kind(function: Callable[[A], R], batch: A, block: int) -> object:
+    """The kind of blocks, see `on_all_cores`, of a function of arrays."""
+    return (function.__qualname__, block, *(field.shape[1:] for field in jax.tree.leaves(batch)))

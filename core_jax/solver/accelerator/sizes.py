@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import jax
+import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.solver.accelerator.cell_sets import word_count
-from lakewright.core_jax.support.parallel import list_devices, workers
+from lakewright.core_jax.support.parallel import list_devices, name_kind, of_block, on_all_cores, workers
 
+A = TypeVar("A")
 R = TypeVar("R")
 BLOCKS = (1 << 20, 1 << 18, 1 << 14, 1 << 10, 1 << 6)  # boards that are prepared and certified at once
 BUSY = 6  # largest blocks of a batch at least: while one is computed, others are copied
@@ -139,6 +141,26 @@ def memory_per_thread() -> int:
     stated = devices[0].memory_stats() or {}
     memory = int(SHARE * stated["bytes_limit"]) if "bytes_limit" in stated else HOST_MEMORY
     return memory * len(devices) // workers() if "bytes_limit" in stated else memory // workers()
+
+
+def in_blocks_with_room(function: Callable[[A], R], batch: A, block: int) -> list[R]:
+    """`in_blocks` on accelerators: a block for which there is no room is made of several smaller ones.
+
+    Args: function, batch, block: see `in_blocks`.
+    """
+    batch = jax.tree.map(np.asarray, batch)
+    count = len(jax.tree.leaves(batch)[0])
+
+    def make(sizes: Sizes, begin: int) -> R:
+        return of_block(function, batch, begin, sizes.block)
+
+    sizes = Sizes(block, SMALLEST, SMALLEST)
+    parts = on_all_cores(
+        lambda begin: make_with_room(make, sizes, begin, count),
+        range(0, count, block),
+        name_kind(function, batch, block),
+    )
+    return [part for some in parts for part in some]
 
 
 def make_with_room(make: Callable[[Sizes, int], R], sizes: Sizes, begin: int, end: int) -> list[R]:

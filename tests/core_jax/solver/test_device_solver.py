@@ -211,6 +211,17 @@ def test_threads_of_several_batches_share_the_memory_of_a_device(monkeypatch):
     assert max(most) == 3
 
 
+def test_blocks_without_room_are_made_of_smaller_ones_in_their_order():
+    def double(numbers):
+        if len(numbers) > 64:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+        return 2 * numbers
+
+    found = sizes.in_blocks_with_room(double, np.arange(150), 1 << 10)
+    assert [len(part) for part in found] == [64, 64, 22]
+    assert np.concatenate(found).tolist() == list(range(0, 300, 2))
+
+
 def test_a_device_that_fails_is_named_in_one_line(monkeypatch):
     def fail(*_):
         raise jax.errors.JaxRuntimeError("INTERNAL: the device is lost\nwith details")

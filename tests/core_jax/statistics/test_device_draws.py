@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator import draw_free
+from lakewright.core_jax.generator import draw_free, uniform_boards
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.solver.accelerator.sizes import Sizes
-from lakewright.core_jax.statistics import COLUMNS, device_draws, features, measure_draws, table
+from lakewright.core_jax.statistics import COLUMNS, board_features, device_draws, features, measure_draws, table
 from tests.support.deep import keep_quick
 
 
@@ -80,6 +80,21 @@ def test_a_full_device_gets_smaller_blocks_and_loses_no_board(monkeypatch):
     assert tried == [1 << 10, 64, 64, 64]
     for name in COLUMNS:
         assert np.array_equal(found[name], expected[name]), name
+
+
+def test_drawing_and_measuring_end_in_one_line_too_if_the_device_disappears(monkeypatch):
+    boards = draw_free(3, 2, 2, seed=0, first=0, count=8)
+    labels = solve(boards)
+
+    def fail(*_):
+        raise jax.errors.JaxRuntimeError("INTERNAL: the device is lost\nwith details")
+
+    for module, name in ((uniform_boards, "draw_there"), (board_features, "measure_block")):
+        monkeypatch.setattr(module, "on_gpu", lambda: True)
+        monkeypatch.setattr(module, name, fail)
+    for use in (lambda: draw_free(3, 2, 2, seed=0, first=0, count=8), lambda: features(boards, labels)):
+        with pytest.raises(InputError, match=r"^the device stopped at a block of 65536 boards \(INTERNAL: [^\n]*$"):
+            use()
 
 
 def test_a_device_that_disappears_is_one_line(monkeypatch):
