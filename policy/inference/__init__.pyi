@@ -37,3 +37,4 @@ from .sampling import answer_tasks as answer_tasks
 from .sampling import end_tokens as end_tokens
 from .sampling import generate_answers as generate_answers
 from .sampling import sample as sample
+from .token_readers import make_reader as make_reader

@@ -18,7 +18,7 @@ from lakewright.policy.codecs.thought_marks import THINK, ThoughtMarks
 from lakewright.policy.inference.decoders import common_prefix
 from lakewright.policy.inference.grammar import Grammar
 from lakewright.policy.inference.sampling import choose_tokens, end_tokens, sample
-from lakewright.policy.inference.token_readers import CacheReader, make_reader, write_tokens
+from lakewright.policy.inference.token_readers import CacheReader, TokenReader, make_reader, write_tokens
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
@@ -46,6 +46,7 @@ def answer_in_json(
     schema: dict[str, Any],
     settings: SchemaSettings,
     seed: int,
+    reader: TokenReader | None = None,
 ) -> tuple[str, int]:
     """Return the model's reasoning, ANSWER, and JSON of the schema; and the number of tokens generated.
 
@@ -57,14 +58,15 @@ def answer_in_json(
         schema: the JSON's schema.
         settings: lengths and temperature.
         seed: seed for sampling.
+        reader: reads for the model; the reader of an earlier answer to the question has read it.
 
     Raises InputError if llguidance is missing or does not know the schema.
     """
     prompt, ends, thoughts = _encode_prompt(tokenizer, messages), end_tokens(model, tokenizer), ThoughtMarks(tokenizer)
-    reader = make_reader(model, settings.reasoning + settings.answer)
+    reader = reader or make_reader(model, settings.reasoning + settings.answer)
 
     def choose(logits: torch.Tensor) -> int:
-        return int(choose_tokens(logits[None], settings.temperature)[0])
+        return int(choose_tokens(logits[None], settings.temperature, scored=False)[0])
 
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -62,7 +62,7 @@ class CacheReader:
 
 
 class DecoderReader:
-    """A reader of Qwen3 or Llama, fast on one question with many tokens of answer.
+    """A reader of Qwen3 or Llama, fast on one question with many tokens of answer, and with several answers.
 
     Args:
         model: see `has_known_layers`.
@@ -73,21 +73,26 @@ class DecoderReader:
         self._model, self._length = model, length
         self._ids: list[int] = []
         self._prompt = 0  # tokens that were read at first
+        self._first: torch.Tensor | None = None  # the logits after them
         self._decoder: Any = None
 
     @torch.inference_mode()
     def read(self, ids: Sequence[int]) -> torch.Tensor:
         """See `TokenReader`."""
-        known = _count_known(self._ids, ids)
-        with set_mode(self._model), use_precision(self._model):
-            logits = self._begin(ids) if known < self._prompt or not self._decoder else self._continue(ids, known)
+        known, before = _count_known(self._ids, ids), self._ids
         self._ids = list(ids)
-        return logits[0, 0].float().cpu()
+        if self._first is not None and self._ids == before[: self._prompt]:  # the question once more
+            return self._first
+        with set_mode(self._model), use_precision(self._model):
+            if known < self._prompt or not self._decoder:
+                return self._begin(ids)
+            return self._continue(ids, known)[0, 0].float().cpu()
 
     def _begin(self, ids: Sequence[int]) -> torch.Tensor:
         self._decoder, self._prompt = TransformerDecoder(self._model, 1, self._length), len(ids)
         prompt = torch.tensor([ids], device=self._model.device)
-        return self._decoder.read_prompts(prompt, torch.ones_like(prompt))
+        self._first = self._decoder.read_prompts(prompt, torch.ones_like(prompt))[0, 0].float().cpu()
+        return self._first
 
     def _continue(self, ids: Sequence[int], known: int) -> torch.Tensor:
         self._decoder.rewind(known - self._prompt)
@@ -103,7 +108,7 @@ def _count_known(before: Sequence[int], ids: Sequence[int]) -> int:
 
 
 def make_reader(model: PreTrainedModel, length: int) -> TokenReader:
-    """Return the faster reader of a model for one question; length: tokens of the longest answer."""
+    """Return the faster reader of a model for answers to one question; length: tokens of the longest."""
     return DecoderReader(model, length) if has_known_layers(model) else CacheReader(model)
 
 

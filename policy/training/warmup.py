@@ -15,7 +15,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.policy.inference.decoders import cache_rows, common_prefix
-from lakewright.policy.inference.device_limits import should_share_prefix
+from lakewright.policy.inference.device_limits import SCORES, fit_rows, should_share_prefix
 from lakewright.policy.models.building import set_mode, use_precision, use_torch_defaults
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.play import Play, Tasks, TaskStream
@@ -24,6 +24,7 @@ from lakewright.policy.training.recorded_scores import WIDTH, RecordedLoss, is_r
 from lakewright.policy.training.settings import WarmupSettings
 from lakewright.policy.training.training_state import Pause, Place, SaveTimes, StepClock, TrainingState, choose_pause
 
+READ_ON_CPU = 64  # reference answers that a CPU reads together
 POOL = 8  # batches drawn together, then sorted by length
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
 
@@ -205,18 +206,20 @@ def choice_odds(model: PreTrainedModel, prompts: list[list[int]], one: int, othe
 
 @torch.inference_mode()
 @use_torch_defaults()
-def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T], batch: int = 64) -> np.ndarray:
+def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T], batch: int = 0) -> np.ndarray:
     """Return the log-probability of each reference answer at temperature 1, its end included: float64 [B].
 
     Args:
         model, play, tasks: the policy, the kind of tasks, and the tasks.
-        batch: number of answers read together, of similar lengths.
+        batch: number of answers read together, of similar lengths; 0: as many as a GPU's memory holds, or 64 on a CPU.
 
     Raises InputError as `play` does.
     """
     examples = [(play.encode_prompt(task), play.encode_reference(task)) for task in tasks]
     order = sorted(range(len(examples)), key=lambda place: sum(map(len, examples[place])))
     found = np.zeros(len(examples))
+    longest = max((sum(map(len, example)) for example in examples), default=0)
+    batch = batch or fit_rows(model.device, SCORES * 4 * longest * model.config.vocab_size, READ_ON_CPU)
     for begin in range(0, len(order), batch):
         places = order[begin : begin + batch]
         with set_mode(model):

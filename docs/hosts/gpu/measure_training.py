@@ -11,6 +11,7 @@ table. With `device=cpu` and smaller numbers it runs without a GPU.
 """
 
 import functools
+import importlib.util
 import itertools
 import json
 import os
@@ -53,13 +54,15 @@ class Found:
         if gpu:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
-        busy = Busy() if gpu else None
+        busy = Busy() if gpu and importlib.util.find_spec("pynvml") else None
         try:
             yield item
         except Exception:  # the next items are worth measuring all the same
             item["error"] = traceback.format_exc()[-1500:]
         if busy:
-            item |= {"busy": busy.end(), "allocated_GB": round(torch.cuda.max_memory_allocated() / GB, 2)}
+            item["busy"] = busy.end()
+        if gpu:
+            item["allocated_GB"] = round(torch.cuda.max_memory_allocated() / GB, 2)
             item["reserved_GB"] = round(torch.cuda.max_memory_reserved() / GB, 2)
         self.path.write_text(json.dumps(self.figures, indent=1))
         print(name, json.dumps(item)[:300], flush=True)

@@ -335,8 +335,8 @@ def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, c
         return settings.text.batch or ANSWERS_ON_CPU
     shape = trained.shape
     assert shape.widths
-    pairs = keys_and_values(shape, 1, trained.number)
-    each = count_answer_bytes(pairs, shape.widths.words, lengths.prompt, lengths.answer, copies)
+    pairs, sharing = keys_and_values(shape, 1, trained.number), 1 if trained.adapter else copies
+    each = count_answer_bytes(pairs, shape.widths.words, lengths.prompt, lengths.answer, sharing)
     free = accelerator - sum(_list_standing(settings, trained).values())
     return max(1, min(MOST_ANSWERS, round(MEMORY_SHARE * free) // each))
 

@@ -76,18 +76,25 @@ def longest_sequences(settings: RunSettings) -> Lengths:
     def measure(board: Board) -> int:
         return len(codec.encode_prompt(board)) if codec else _count_pieces(asked(board)) + TEMPLATE
 
-    longest = {name: max(map(measure, part)) for name, part in (("held_out", held_out), ("warmup", warmup))}
+    longest_held_out, longest_warmup = (max(map(measure, part)) for part in (held_out, warmup))
     largest = max(boards, key=measure)
     answer, reference = settings.text.max_tokens, _longest_plan(settings, boards, codec)
     if codec is None:
         reference = min(answer, reference)
-        return Lengths(measure(largest), answer, longest["warmup"] + reference, exact=False, **longest)
+        return Lengths(
+            measure(largest),
+            answer,
+            longest_warmup + reference,
+            exact=False,
+            held_out=longest_held_out,
+            warmup=longest_warmup,
+        )
     # A batch has prompts of similar length, so what the longest have in common is read once.
     turned = dataclasses.replace(largest, holes=largest.holes[::-1])
     shared = common_prefix([codec.encode_prompt(board) for board in (largest, turned)])
     answer = max(codec.answer_length(settings.horizon, len(board.starts)) for board in boards)
-    example = max(longest["warmup"] + min(answer, reference), _longest_example(trainee))
-    return Lengths(measure(largest), answer, example, shared=shared, **longest)
+    example = max(longest_warmup + min(answer, reference), _longest_example(trainee))
+    return Lengths(measure(largest), answer, example, shared=shared, held_out=longest_held_out, warmup=longest_warmup)
 
 
 def _longest_plan(settings: RunSettings, boards: Sequence[Board], codec: Codec | None) -> int:
@@ -171,7 +178,8 @@ def _board(size: int, agents: int, holes: int) -> Board:
     lake: Any = np.zeros((size, size), bool)
     for row, column in [cell for cell in reversed(outermost) if cell not in starts + goals][:holes]:
         lake[row, column] = True
-    return Board(lake, np.array(starts, np.int32), np.array(goals, np.int32))
+    ends: list[Any] = [np.array(places, np.int32) for places in (starts, goals)]
+    return Board(lake, *ends)
 
 
 def _codec(settings: RunSettings, place: str) -> Codec:

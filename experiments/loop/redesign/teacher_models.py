@@ -36,6 +36,7 @@ from lakewright.policy.inference import (
     answer_in_json,
     answer_under_grammar,
     json_prompt,
+    make_reader,
 )
 from lakewright.policy.models import answers_only_plans
 
@@ -141,9 +142,11 @@ def _ask_checkpoint(settings: RunSettings, policy: Stage) -> Tools:
         answers = form.sample_answers(model, prompt, seed)
         return SampledAnswers(AnswerTokens(prompt, answers), form.decode_answers(answers))
 
+    reader = make_reader(model, chosen.reasoning + chosen.answer)  # of all proposals, which answer one question
+
     def ask(messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
         sampling = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
-        return Reply(*answer_in_json(model, tokenizer, messages, schema, sampling, seed))
+        return Reply(*answer_in_json(model, tokenizer, messages, schema, sampling, seed, reader))
 
     in_tokens = answers_in_tokens(tokenizer)
     if settings.asked == "self_trained":

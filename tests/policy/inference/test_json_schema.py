@@ -13,6 +13,7 @@ from lakewright.policy.inference import (
     answer_in_json,
     json_prompt,
     log_probs_under_grammar,
+    make_reader,
     sample_json_ids,
     schema_grammar,
 )
@@ -109,3 +110,22 @@ def test_no_token_of_a_question_is_read_twice(speaker, monkeypatch):
     assert json.loads(text.split("ANSWER:\n")[1])["name"] in NAMES
     assert sum(read) < 2 * read[0] + len(text.encode()), "the prompt once, the answer once, a thought perhaps again"
     assert len(read) <= 1 + 5 + 2, "a pass for each token of the thought, and for each choice under the schema"
+
+
+def test_several_answers_to_a_question_read_it_once(speaker, monkeypatch):
+    model, tokenizer = speaker
+    read: list[int] = []
+    plain = TransformerDecoder.read_prompts
+    monkeypatch.setattr(
+        TransformerDecoder,
+        "read_prompts",
+        lambda decoder, ids, mask: read.append(ids.numel()) or plain(decoder, ids, mask),
+    )
+    for reasoning in (0, 5):
+        how = SchemaSettings(reasoning=reasoning, answer=60, temperature=1.0)
+        asked = [{"role": "user", "content": f"Which of {reasoning}?"}]
+        reader = make_reader(model, 65)
+        found = [answer_in_json(model, tokenizer, asked, SCHEMA, how, seed, reader) for seed in range(3)]
+        assert len(read) == 1, "one prompt for three answers"
+        assert found == [answer_in_json(model, tokenizer, asked, SCHEMA, how, seed) for seed in range(3)]
+        read.clear()
