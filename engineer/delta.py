@@ -6,7 +6,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Delta, Design, DesignRow, Edit
 from lakewright.engineer.space import DesignSpace, normalize_rows
-from lakewright.engineer.windows import find_ends, list_moves, move_row, replace_window
+from lakewright.engineer.windows import find_ends, map_moves, move_row, replace_window
 
 
 def make_edit(space: DesignSpace, reason: str, changes: Mapping[str, float]) -> Edit:
@@ -52,7 +52,7 @@ def derive_delta(
     for stratum, row in new.items():
         # An unchanged stratum has no edit, so an edit always says that something changed.
         if row != (before := old.strata[stratum]):
-            edits[stratum] = Edit(list_moves(before, row, space.columns), reasons[stratum])
+            edits[stratum] = Edit(map_moves(before, row, space.columns), reasons[stratum])
     return Delta(edits)
 
 
@@ -76,7 +76,7 @@ def weigh_cells(weights: Mapping[Cell, float], like: Design, space: DesignSpace)
 
 def summarize_delta(delta: Delta, space: DesignSpace) -> str:
     """The delta in one readable line, such as `5x5 data +0.05, hole -0.05 (too hard)`."""
-    changes = _list_edits(delta, space)
+    changes = _map_edits(delta, space)
     lines = (f"{change} ({make_printable(delta.edits[stratum].reason)})" for stratum, change in changes.items())
     return "; ".join(lines) or "no edits"
 
@@ -86,10 +86,10 @@ def describe_delta(delta: Delta, space: DesignSpace) -> str:
     reasons = {edit.reason for edit in delta.edits.values()}
     if len(reasons) != 1:
         return summarize_delta(delta, space)
-    return f"{'; '.join(_list_edits(delta, space).values())} ({make_printable(reasons.pop())})"
+    return f"{'; '.join(_map_edits(delta, space).values())} ({make_printable(reasons.pop())})"
 
 
-def _list_edits(delta: Delta, space: DesignSpace) -> dict[Stratum, str]:
+def _map_edits(delta: Delta, space: DesignSpace) -> dict[Stratum, str]:
     lines = {}
     for stratum in space.sort_strata(delta.edits):
         named = ", ".join(_list_steps(delta.edits[stratum].changes, space, ".3g", 0)) or "unchanged"
@@ -97,12 +97,12 @@ def _list_edits(delta: Delta, space: DesignSpace) -> dict[Stratum, str]:
     return lines
 
 
-def list_changes(old: Design, new: Design, space: DesignSpace) -> str:
+def describe_changes(old: Design, new: Design, space: DesignSpace) -> str:
     """The differences between two designs, such as `5x5 data +0.05 hole -0.1`."""
     parts = []
     for stratum, row in new.strata.items():
         before = old.strata.get(stratum, dict.fromkeys(row, 0.0))
-        shown = _list_steps(list_moves(before, row, space.columns), space, ".2g", 1e-6)
+        shown = _list_steps(map_moves(before, row, space.columns), space, ".2g", 1e-6)
         parts += [f"{space.words.label(stratum)} {' '.join(shown)}"] if shown else []
     return ", ".join(parts) or "no change"
 

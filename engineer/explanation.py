@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from lakewright.engineer.cells import Stratum
-from lakewright.engineer.delta import describe_delta, describe_moved_knobs, list_changes, make_printable
+from lakewright.engineer.delta import describe_changes, describe_delta, describe_moved_knobs, make_printable
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.environment import Environment
@@ -43,7 +43,7 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
     proposed = describe_delta(delta, space) if delta else ""  # what is wrong with an answer is a reason
     # What an accepted proposal changes has been said; of all others it may differ from what was proposed.
     accepted = following.source == "proposal" and {one.verdict.status for one in attempts[-1:]} == {"accepted"}
-    changes = "" if accepted else f"applied: {list_changes(design, following.design, space)}"
+    changes = "" if accepted else f"applied: {describe_changes(design, following.design, space)}"
     return "; ".join(part for part in (proposed, *following.reasons, changes) if part)
 
 

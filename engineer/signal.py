@@ -226,17 +226,17 @@ def find_doubts(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -
     rounds: the outcomes of each round; the last is this round.
     """
     # The length of a doubt is counted anew from the rounds themselves, so that a restored engineer has the same.
-    reasons = doubted = _list_doubted(rounds, space)
+    reasons = doubted = _map_doubted(rounds, space)
     counts, back = dict.fromkeys(reasons, 0), 0
     while doubted:  # one round further back, with the strata that were doubted ever since
         counts |= {stratum: counts[stratum] + 1 for stratum in doubted}
         back += 1
-        earlier = _list_doubted(rounds[:-back], space)
+        earlier = _map_doubted(rounds[:-back], space)
         doubted = {stratum: reason for stratum, reason in doubted.items() if stratum in earlier}
     return [Doubt(stratum, reason, counts[stratum]) for stratum, reason in reasons.items()]
 
 
-def _list_doubted(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -> dict[Stratum, str]:
+def _map_doubted(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -> dict[Stratum, str]:
     """The strata that are doubted after some rounds, and why."""
     # Without an order, "the others succeed" is weaker evidence than "a harder one succeeds", so it takes more
     # answers.

@@ -31,7 +31,7 @@ from lakewright.engineer.space_checks import (
     check_tops,
     check_words,
 )
-from lakewright.engineer.windows import find_middle, list_levels, round_levels
+from lakewright.engineer.windows import find_middle, map_levels, round_levels
 from lakewright.engineer.words import Words
 
 MOST_CELLS = 64  # of a stratum in a forecast; with more, one knob at a time is varied
@@ -101,7 +101,7 @@ class DesignSpace:
 
     def __repr__(self) -> str:
         knobs = ", ".join(knob.name for knob in self.knobs)
-        return f"DesignSpace(strata {self.list_strata()}; knobs {knobs or 'none'})"
+        return f"DesignSpace(strata {self.show_strata()}; knobs {knobs or 'none'})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DesignSpace) and vars(self) == vars(other)
@@ -196,7 +196,7 @@ class DesignSpace:
         """The share of each cell that a design draws from; traits split a stratum, by the products of their shares."""
         found: dict[Cell, float] = {}
         for stratum, row in design.strata.items():
-            levels, ways = list_levels(row, self.knobs), []
+            levels, ways = map_levels(row, self.knobs), []
             for knob in self.knobs:
                 values = levels[knob.name]
                 having = [(True, values[0]), (False, 1 - values[0])]
@@ -353,7 +353,7 @@ class DesignSpace:
         """Strata by rank."""
         return sorted(strata, key=lambda stratum: self.ranks.get(stratum, len(self.ranks)))
 
-    def list_strata(self) -> str:
+    def show_strata(self) -> str:
         """The strata for a message, the first of them."""
         return ", ".join(map(str, self.strata[:20])) + (", ..." if len(self.strata) > 20 else "")
 

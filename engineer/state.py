@@ -165,11 +165,11 @@ def make_evidence(
 def write_state(state: State, teacher: Teacher, space: DesignSpace) -> dict[str, Any]:
     """JSON values of a state and its teacher's. Raises InputError if the state of the teacher is no JSON."""
     own = {"teacher": save_state(teacher), "teacher_type": type(teacher).__name__}
-    parts = {**own, "directions": _list_directions(space)}
+    parts = {**own, "directions": _describe_directions(space)}
     return msgspec.to_builtins(msgspec.structs.replace(state, **parts), str_keys=True)
 
 
-def _list_directions(space: DesignSpace) -> str:
+def _describe_directions(space: DesignSpace) -> str:
     """The directions in which problems get harder, which the difficulty model is fitted by."""
     knobs = [f"{knob.name} {knob.harder}" for knob in space.knobs]
     return ", ".join(["ranked" if space.ranked else "not ranked", *knobs])
@@ -194,8 +194,8 @@ def read_state(state: Any, space: DesignSpace) -> State:
     _check_finite({name: part for name, part in state.items() if name != "teacher"}, "state")
     restored = convert(dict(state), State, "state")
     # The same strata with another order or direction fit the file's form, but its posterior means something else.
-    if restored.directions not in ("", _list_directions(space)):
-        said = f"state: problems got harder by {restored.directions:.80}, now by {_list_directions(space):.80}"
+    if restored.directions not in ("", _describe_directions(space)):
+        said = f"state: problems got harder by {restored.directions:.80}, now by {_describe_directions(space):.80}"
         raise InputError(f"{said}; {REMEDY}")
     designs = [restored.design, *(one.design for one in restored.history), restored.standing or restored.design]
     for design in designs:
@@ -214,7 +214,7 @@ def read_state(state: Any, space: DesignSpace) -> State:
         stratum for one in restored.history for stratum in (*one.outcomes, *(one.delta or Delta({})).edits)
     ):
         if stratum not in space.ranks:
-            raise InputError(f"state: history: {stratum!r:.60} is unknown; choose from {space.list_strata()}")
+            raise InputError(f"state: history: {stratum!r:.60} is unknown; choose from {space.show_strata()}")
     if restored.forecast:
         check_forecast(restored.forecast, space)
     if set(restored.standing_digits) - set("01"):

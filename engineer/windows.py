@@ -60,7 +60,7 @@ def write_ends(row: Mapping[str, float], column: Knob, form: str = ".4g") -> str
     return " to ".join(f"{end:{form}}" for end in dict.fromkeys(find_ends(row, column)))
 
 
-def list_moves(old: Mapping[str, float], new: Mapping[str, float], columns: Sequence[Knob]) -> dict[str, float]:
+def map_moves(old: Mapping[str, float], new: Mapping[str, float], columns: Sequence[Knob]) -> dict[str, float]:
     """The edit that leads from one row to another: by column its change and, if its window changes, by how much."""
     moves = {column.name: float(new[column.name] - old[column.name]) for column in columns}
     for column in columns:
@@ -103,7 +103,7 @@ def check_size(row: Mapping[str, float], columns: Sequence[Knob], where: str) ->
         raise InputError(f"{said}; leave out {wide[MOST_WINDOWS].top}")
 
 
-def list_levels(row: Mapping[str, float], columns: Sequence[Knob]) -> dict[str, list[Value]]:
+def map_levels(row: Mapping[str, float], columns: Sequence[Knob]) -> dict[str, list[Value]]:
     """The values of each column that a row draws, by name, at most MOST_DRAWN combinations of them.
 
     Of a whole level they are all whole numbers in its window, else those a step apart; fewer of them, evenly spread, if

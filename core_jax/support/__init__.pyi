@@ -40,11 +40,11 @@ from .digests import LISTING as LISTING
 from .digests import check_digest as check_digest
 from .digests import check_listed as check_listed
 from .digests import digest_of as digest_of
-from .digests import list_again as list_again
-from .digests import list_folder as list_folder
 from .digests import list_names as list_names
 from .digests import listed as listed
+from .digests import record_listing as record_listing
 from .digests import unlisted as unlisted
+from .digests import update_listing as update_listing
 from .extras import PACKAGE as PACKAGE
 from .extras import describe_missing as describe_missing
 from .extras import naming_extra as naming_extra

@@ -56,7 +56,7 @@ def unlisted(path: Path) -> Iterator[None]:
             listing.close()
 
 
-def list_again(path: Path) -> None:
+def update_listing(path: Path) -> None:
     """Lists a file that is whole but unlisted in a folder with a list, as a kill just after it was written leaves it.
 
     Nobody else may write in the folder: what the kill left of the list itself is removed.
@@ -68,7 +68,7 @@ def list_again(path: Path) -> None:
             pass
 
 
-def list_folder(folder: Path) -> None:
+def record_listing(folder: Path) -> None:
     """Lists all files that lie in a folder, and no others."""
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.name != LISTING)
     digests = in_threads(digest_of, files)

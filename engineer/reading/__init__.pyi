@@ -8,8 +8,8 @@ from .forms import ask_in_form as ask_in_form
 from .forms import choose_forms as choose_forms
 from .forms import choose_word as choose_word
 from .forms import encode_changes as encode_changes
-from .forms import list_signs as list_signs
 from .forms import make_steps as make_steps
+from .forms import map_signs as map_signs
 from .forms import write_decision as write_decision
 from .forms import write_question as write_question
 from .pairs import KINDS as KINDS

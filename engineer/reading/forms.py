@@ -139,7 +139,7 @@ def write_question(form: Form, evidence: Evidence, space: DesignSpace) -> tuple[
         asked = ask_about(evidence, evidence.design, space, shown, make_key(0))
         return asked.messages, asked.schema
     edit = object_schema({column.name: {"enum": [MORE, SAME, LESS]} for column in space.columns})
-    facts = _list_facts(evidence, space)
+    facts = _map_facts(evidence, space)
     task = [
         f"For each {space.words.stratum} answer {MORE}, {SAME} or {LESS} for each of:",
         *(f"- {column.name}: {_explain(column, space)}" for column in space.columns),
@@ -162,7 +162,7 @@ def write_decision(
     return _make_messages(before + _write_decision(form, evidence, place, space), evidence, form, space)
 
 
-def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[ColumnPlace, int]:
+def map_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[ColumnPlace, int]:
     """The sign of the change of each stratum and column, 0 if it stays; without a delta all stay.
 
     delta: the changes. design: gives the strata. space: the design space.
@@ -181,7 +181,7 @@ def encode_changes(delta: Delta, design: Design, space: DesignSpace) -> str:
     delta: the changes. design: gives the strata. space: the design space.
     """
     found: dict[str, dict[str, str]] = {}
-    for (stratum, column), sign in list_signs(delta, design, space).items():
+    for (stratum, column), sign in map_signs(delta, design, space).items():
         found.setdefault(str(stratum), {})[column] = choose_word(sign)
     return msgspec.json.encode(found).decode()
 
@@ -241,7 +241,7 @@ class _Fact(NamedTuple):
     success: float
 
 
-def _list_facts(evidence: Evidence, space: DesignSpace) -> dict[Stratum, list[_Fact]]:
+def _map_facts(evidence: Evidence, space: DesignSpace) -> dict[Stratum, list[_Fact]]:
     """Of each stratum the rate of the whole, then its parts: by trait, or the cells of the forecast.
 
     Empty if nothing is known.
@@ -305,7 +305,7 @@ def say_rate(success: float) -> str:
 
 def _write_decision(form: Form, evidence: Evidence, place: tuple[Stratum, Knob], space: DesignSpace) -> str:
     stratum, column = place
-    facts = _list_facts(evidence, space)
+    facts = _map_facts(evidence, space)
     shown = [stratum] if form.alone else list(facts)
     lines = [_write_line(form, one, facts, space) for one in shown]
     return "\n".join([*lines, f"{space.words.label(stratum)}, {_explain(column, space)}: {MORE} or {LESS}?"])

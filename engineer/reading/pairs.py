@@ -15,7 +15,7 @@ from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import Evidence, exchange_strata
 from lakewright.engineer.lesson_forecasts import draw_forecast
 from lakewright.engineer.lessons import list_trait_cells
-from lakewright.engineer.reading.forms import ColumnPlace, list_signs
+from lakewright.engineer.reading.forms import ColumnPlace, map_signs
 from lakewright.engineer.space import DesignSpace, normalize_design
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers.difficulty import ForecastTeacher
@@ -88,7 +88,7 @@ def _draw_pair(kind: PairKind, environment: Environment, strata: int, rng: np.ra
         other = dict(zip(named, reversed(named), strict=True))
     true = _draw_evidence(kind, design, truth, space, rng)
     evidence = true, exchange_strata(true, other)
-    signs, opposite = (list_signs(RULES[kind].make_delta(shown, design, space), design, space) for shown in evidence)
+    signs, opposite = (map_signs(RULES[kind].make_delta(shown, design, space), design, space) for shown in evidence)
     deciding = {place: sign for place, sign in signs.items() if sign * opposite[place] < 0}
     return Pair(kind, design, evidence, other, truth, deciding)
 

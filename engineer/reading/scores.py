@@ -11,7 +11,7 @@ from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.worth import Mix, estimate_worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
-from lakewright.engineer.reading.forms import FormAnswer, list_signs, make_steps, name_place
+from lakewright.engineer.reading.forms import FormAnswer, make_steps, map_signs, name_place
 from lakewright.engineer.reading.pairs import RULES, Pair
 
 RESAMPLES = 2000
@@ -103,7 +103,7 @@ def _count_changes(pair: Pair, deltas: Sequence[Delta | None], environment: Envi
     places = {column.name: place for place, column in enumerate(environment.space.columns)}
     counts = np.zeros((len(places), 2), int)
     for turn, delta in zip((1, -1), deltas, strict=True):
-        signs = list_signs(delta, pair.design, environment.space)
+        signs = map_signs(delta, pair.design, environment.space)
         for (stratum, column), sign in pair.deciding.items():
             agreement = turn * sign * signs[stratum, column]
             counts[places[column]] += (agreement > 0, agreement < 0)

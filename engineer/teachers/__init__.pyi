@@ -6,7 +6,7 @@ from .llm import Reply as Reply
 from .llm import UnansweredError as UnansweredError
 from .llm import answer_schema as answer_schema
 from .llm import ask_about as ask_about
-from .llm import list_columns as list_columns
+from .llm import map_columns as map_columns
 from .llm import parse_reply as parse_reply
 from .llm import prompt_text as prompt_text
 from .models import Tools as Tools

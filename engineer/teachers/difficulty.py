@@ -89,7 +89,7 @@ class ForecastTeacher(RuleTeacher):
         No edit if the forecast lacks a stratum or rests on nothing, or if no problem is worth anything.
         """
         known = evidence.forecast
-        success = _list_told(known, design, space) if known else {}
+        success = _map_told(known, design, space) if known else {}
         if known is None or not known.model.groups or {cell.stratum for cell in success} != design.strata.keys():
             return Delta({})
         objective, reach = known.model.objective, known.model.reach
@@ -122,7 +122,7 @@ class WorthTeacher(RuleTeacher):
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
         """See `RuleTeacher.make_delta`. No edit if the forecast lacks a stratum, or the worth of its cells."""
         known = evidence.forecast
-        success, worth = (_list_told(known, design, space), rate_worths(known, space)) if known else ({}, {})
+        success, worth = (_map_told(known, design, space), rate_worths(known, space)) if known else ({}, {})
         weights = {cell: worth[cell] ** self.power for cell in success if cell in worth}
         if {cell.stratum for cell in weights} != design.strata.keys() or not any(weights.values()):
             return Delta({})
@@ -136,7 +136,7 @@ class WorthTeacher(RuleTeacher):
         return join_edits(edits)
 
 
-def _list_told(known: Forecast, design: Design, space: DesignSpace) -> dict[Cell, float]:
+def _map_told(known: Forecast, design: Design, space: DesignSpace) -> dict[Cell, float]:
     """P(valid) of the cells that the tokens of the evidence tell."""
     p = {found.cell: found.p for found in known.grid}
     told = {cell for stratum in design.strata for cell in space.list_stated_cells(stratum, p)}

@@ -122,12 +122,12 @@ def ask_about(
     modules = settings.chosen()
     view = show_evidence(evidence, modules, key)
     view, cut = fit_to_budget(view, settings.budget, lambda view: token_estimate(evidence_text(view, space)))
-    strata, columns = space.sort_strata(design.strata), list_columns(design, space)
+    strata, columns = space.sort_strata(design.strata), map_columns(design, space)
     schema = answer_schema(strata, space, inline=inline, summary=modules.self_summary, columns=columns)
     return Asked(_write_messages(view, strata, space, columns, summary=modules.self_summary), schema, cut)
 
 
-def list_columns(design: Design, space: DesignSpace) -> dict[str, Knob]:
+def map_columns(design: Design, space: DesignSpace) -> dict[str, Knob]:
     """The columns that a question names; the upper ends of windows, if a stratum of the design has one, are among them.
 
     So a model is asked about windows only once a design has some.
@@ -154,7 +154,7 @@ def answer_schema(
         space: the design space.
         inline: whether the reasoning is a field.
         summary: whether a summary of the round is a field.
-        columns: the columns, as from `list_columns`; by default the space's.
+        columns: the columns, as from `map_columns`; by default the space's.
     """
     columns = columns or {column.name: column for column in space.columns}
     changes = {name: {"enum": _list_steps(column)} for name, column in columns.items()}

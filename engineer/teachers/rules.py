@@ -62,7 +62,7 @@ class RulesTeacher(RuleTeacher):
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
         """See `RuleTeacher.make_delta`."""
         edits = {}
-        for stratum, tally in list_outcomes(evidence, design, space).items():
+        for stratum, tally in map_outcomes(evidence, design, space).items():
             strides, token = self.choose_strides(tally, space)
             edits[stratum] = make_step_edit(stratum, design.strata[stratum], strides, token, space)
         return join_edits(edits)
@@ -87,7 +87,7 @@ def check_order(less: str, low: float, more: str, high: float) -> None:
         raise InputError(f"teacher_options: {less} is {low:g}, more than {more} {high:g}; choose less")
 
 
-def list_outcomes(evidence: Evidence, design: Design, space: DesignSpace) -> dict[Stratum, Tally]:
+def map_outcomes(evidence: Evidence, design: Design, space: DesignSpace) -> dict[Stratum, Tally]:
     """The outcomes of each stratum of `design`, by rank; a stratum without any problems is left out."""
     strata = (stratum for stratum in space.sort_strata(design.strata) if stratum in evidence.outcomes)
     return {stratum: evidence.outcomes[stratum] for stratum in strata if evidence.outcomes[stratum].problems}
@@ -153,7 +153,7 @@ class ProportionalTeacher(RuleTeacher):
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
         """See `RuleTeacher.make_delta`."""
         rules, edits = RulesTeacher.for_objective(self.objective), {}
-        seen = list_outcomes(evidence, design, space)
+        seen = map_outcomes(evidence, design, space)
         data = sum(design.strata[stratum][space.share.name] for stratum in seen)
         for stratum, share in self._divide_data({one: tally.valid_rate for one, tally in seen.items()}).items():
             row, (strides, token) = design.strata[stratum], rules.choose_strides(seen[stratum], space)

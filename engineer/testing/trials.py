@@ -155,11 +155,11 @@ class Trials:
 
     def mix(self, design: Design) -> dict[Cell, float]:
         """The share of each canonical cell of the problems of a design."""
-        return self._list_shares("mix", design, self.environment.mix)
+        return self._map_shares("mix", design, self.environment.mix)
 
     def cells(self, design: Design) -> dict[Cell, float]:
         """The share of each cell of the problems of a design, with the shares and values of its rows."""
-        found = self._list_shares("cells", design, self.environment.cells)
+        found = self._map_shares("cells", design, self.environment.cells)
         for stratum, row in design.strata.items():
             mine = {cell: share for cell, share in found.items() if cell.stratum == stratum}
             total = sum(mine.values())
@@ -188,11 +188,11 @@ class Trials:
         if wrong := [problem for problem in problems if problem.version != design.version]:
             raise CallError(f"a problem has version {wrong[0].version}, but the design {design.version}; pass it on")
 
-    def _list_shares(self, what: str, design: Design, give: Callable[[Design], dict[Cell, float]]) -> dict[Cell, float]:
-        def list_shares() -> dict[Cell, float]:
+    def _map_shares(self, what: str, design: Design, give: Callable[[Design], dict[Cell, float]]) -> dict[Cell, float]:
+        def map_shares() -> dict[Cell, float]:
             return {Cell(*cell): float(share) for cell, share in give(design).items()}
 
-        found = self.calls.run_call(what, show_design(design), list_shares)
+        found = self.calls.run_call(what, show_design(design), map_shares)
         if wrong := [cell for cell in found if len(cell.values) != len(self.space.knobs)]:
             raise CallError(f"{what} gave cell {wrong[0]!r:.60}; give a value of each knob")
         return found

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import list_again
+from lakewright.core_jax.support import update_listing
 from lakewright.engineer.problems import Problem
 from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal
 from lakewright.experiments.loop.records.history import describe_redesign, describe_stage, read_examination
@@ -69,7 +69,7 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
             for line in describe_stage(folder, number, trainee.environment.space):
                 print_on_terminal(f"  {line}")
             on_stage()
-        list_again(stage.done)
+        update_listing(stage.done)
 
 
 def prepare_run(trainee: Trainee, folder: RunFolder) -> list[Problem]:
@@ -82,7 +82,7 @@ def prepare_run(trainee: Trainee, folder: RunFolder) -> list[Problem]:
         _mark_done(folder, folder.warmup, begun)
         if learned := read_examination(folder):
             print_on_terminal(f"  {learned.summary()}")
-    list_again(folder.warmup.done)
+    update_listing(folder.warmup.done)
     return held_out
 
 

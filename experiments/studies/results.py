@@ -147,7 +147,7 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
     done = [planned for planned in plan.runs if _is_finished(plan, folder, planned)]
     judged = {planned.name: _judge_policy(plan, folder, folder.run(planned)) for planned in done}
     runs = _list_runs(plan, folder, judged, before)
-    baselines = _list_curves(runs, plan.spec.baseline)
+    baselines = _map_curves(runs, plan.spec.baseline)
     stopped = find_stopped(plan, folder, runs)
     early = stopped.stages if stopped else {}
     missing = [planned for planned in plan.runs if planned not in done and planned.name not in early]
@@ -217,7 +217,7 @@ def _list_runs(plan: Plan, folder: StudyFolder, judged: Mapping[str, Validation]
     space, budget = make_trainee(plan.start).environment.space, plan.spec.budget
     done = [planned for planned in plan.runs if planned.name in judged]
     runs = [run_result(planned, folder.run(planned), judged[planned.name], before, space) for planned in done]
-    baselines, shortest = _list_curves(runs, plan.spec.baseline), find_equal_time(run.curve for run in runs)
+    baselines, shortest = _map_curves(runs, plan.spec.baseline), find_equal_time(run.curve for run in runs)
     return [
         msgspec.structs.replace(
             run,
@@ -229,7 +229,7 @@ def _list_runs(plan: Plan, folder: StudyFolder, judged: Mapping[str, Validation]
     ]
 
 
-def _list_curves(runs: Sequence[RunResult], arm: str) -> dict[int, Curve]:
+def _map_curves(runs: Sequence[RunResult], arm: str) -> dict[int, Curve]:
     """The curves of an arm by seed."""
     return {run.seed: run.curve for run in runs if run.arm == arm}
 

@@ -39,7 +39,7 @@ def tabulate_results(results: Results) -> str:
         f"warm-up {results.valid:.1f} % valid of {results.held_out} {problems}{sure}; "
         f"budget {results.budget} tokens per run{equal}"
     )
-    missing = [f"not finished: {_list_names(results.missing)}"] * bool(results.missing)
+    missing = [f"not finished: {_join_names(results.missing)}"] * bool(results.missing)
     missing += [f"{name} cannot finish: {reason}" for name, reason in list(results.unable.items())[:MOST_NAMED]]
     tests = [
         *map(_test_line, results.tests),
@@ -57,11 +57,11 @@ def tabulate_results(results: Results) -> str:
 def _stopped_lines(results: Results) -> Iterator[str]:
     """Lines with the runs that successive halving stopped, their stages, and the tokens that this saved."""
     if results.stopped and results.stopped.stages:
-        named = _list_names([f"{name} after {count}" for name, count in results.stopped.stages.items()])
+        named = _join_names([f"{name} after {count}" for name, count in results.stopped.stages.items()])
         yield f"stopped early, after how many stages: {named}; about {results.stopped.saved} tokens saved"
 
 
-def _list_names(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

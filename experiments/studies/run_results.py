@@ -124,7 +124,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
         forced_sizes=valid_with_trait(strata, WAIT) if lake else {},
         drawn=[stage.design().strata for stage in stages],
         as_taught=[share for stage in stages if (share := _as_taught(planned.settings, stage, space)) is not None],
-        rates={} if lake else _list_rates(found),
+        rates={} if lake else _map_rates(found),
         traits={} if lake else valid_by_trait(strata),
         probability=average_probability(judged),
     )
@@ -167,7 +167,7 @@ def valid_by_trait(strata: Mapping[int | str, Tally]) -> dict[str, StratumRates]
     return {name: rates for name in names if (rates := valid_with_trait(strata, name))}
 
 
-def _list_rates(found: Tally) -> dict[str, float]:
+def _map_rates(found: Tally) -> dict[str, float]:
     """Valid % of the problems that have a trait, and the % of answers that have a grade, by name."""
     traits = {name: 100 * part.valid_rate for name, part in found.traits.items() if part.problems}
     return traits | {name: 100 * found.rate(count) for name, count in found.grades.items()}

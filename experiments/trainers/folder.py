@@ -19,7 +19,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.cells import is_whole_number
-from lakewright.engineer.delta import list_changes
+from lakewright.engineer.delta import describe_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.guard import check_draws, check_guard
 from lakewright.engineer.problems import Problem
@@ -253,7 +253,7 @@ class EngineerFolder:
         lines, before = [], None
         for number in self.files.list_versions():
             version = self.files.read_version(number)
-            changes = list_changes(before, version.design, self.space) if before else ""
+            changes = describe_changes(before, version.design, self.space) if before else ""
             parts = [part for part in (version.line, changes if version.by == "undo" else "") if part]
             stayed = len(version.decisions) - (version.by == "engineer")
             unchanged = f" (unchanged {stayed} time{'s' * (stayed > 1)})" if stayed else ""
@@ -329,7 +329,7 @@ class EngineerFolder:
             if not self.files.design_path.exists() or self.files.read_design()[1].version != current.version:
                 self.files.write_design(current.design)
             return current, False
-        changes = list_changes(current.design, edited, self.space)
+        changes = describe_changes(current.design, edited, self.space)
         following = self._make_following(current, edited, "user", f"design.json was edited: {changes}")
         self.files.write_version(following)
         return following, True

@@ -157,8 +157,8 @@ class RolloutFactory:
         changes: dict[str, Any] = {
             "environments": rollouts,
             "_batch_environments": [None] * len(rollouts),
-            "_sync_tool_dicts": [self._list_methods(rollout, apart=False) for rollout in rollouts],
-            "_async_tool_dicts": [self._list_methods(rollout, apart=True) for rollout in rollouts],
+            "_sync_tool_dicts": [self._map_methods(rollout, apart=False) for rollout in rollouts],
+            "_async_tool_dicts": [self._map_methods(rollout, apart=True) for rollout in rollouts],
         }
         if not problems:
             changes |= {"environment_factories": None, "tools": []}
@@ -169,7 +169,7 @@ class RolloutFactory:
         with _change_for_a_while(trainer, changes):
             yield rollouts, begun or list(prompts)
 
-    def _list_methods(self, rollout: PlayedRollout, *, apart: bool) -> dict[str, Callable[..., Any]]:
+    def _map_methods(self, rollout: PlayedRollout, *, apart: bool) -> dict[str, Callable[..., Any]]:
         """The tools of a rollout by name: those that are coroutines, or those that are not."""
         names = [name for name, tool in self.tools.items() if inspect.iscoroutinefunction(tool) is apart]
         return {name: getattr(rollout, name) for name in names}

@@ -25,7 +25,6 @@ from lakewright.core_jax.support import (
     Count,
     Natural,
     convert,
-    list_again,
     list_names,
     listed,
     read_config,
@@ -33,6 +32,7 @@ from lakewright.core_jax.support import (
     refuse_file,
     refuse_pipe,
     replacing,
+    update_listing,
     write_json,
 )
 from lakewright.engineer.design import Design
@@ -289,7 +289,7 @@ class VersionFiles:
             version = self.read_version(number)
             state = {name: version.state[name] for name in OLD_STATE if name in version.state}
             if state == version.state:
-                list_again(self.version_path(number))  # after a kill
+                update_listing(self.version_path(number))  # after a kill
                 return
             self._write_file(msgspec.structs.replace(version, state=state))
 

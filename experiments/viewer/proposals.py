@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import derive_seed
-from lakewright.engineer.delta import list_changes, summarize_delta
+from lakewright.engineer.delta import describe_changes, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.proposal import Stateful
@@ -175,7 +175,7 @@ def _describe_outcome(replay: Replayed, design: Design, about: RunSpace) -> tupl
     verdict = replay.last.verdict
     if verdict.status == "refused":
         return verdict.status, escape_controls(verdict.reasons[0])
-    return verdict.status, list_changes(design, verdict.design, about.space)
+    return verdict.status, describe_changes(design, verdict.design, about.space)
 
 
 def escape_controls(text: str) -> str:

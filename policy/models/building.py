@@ -10,7 +10,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
 from transformers import Qwen3ForCausalLM as Qwen3
 
-from lakewright.core_jax.support import list_folder, replacing_folder
+from lakewright.core_jax.support import record_listing, replacing_folder
 from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_shape
 from lakewright.policy.models.devices import check_device, place_on_device
 from lakewright.policy.models.weights import check_weight_memory
@@ -45,7 +45,7 @@ def build_model(
     """
     check_device(device)
     torch.manual_seed(seed)
-    shape, special = resolve_shape(settings), _list_special_words(tokenizer)
+    shape, special = resolve_shape(settings), _map_special_words(tokenizer)
     if shape.architecture == "board":
         return place_on_device(
             device, BoardNetwork(BoardConfig(**msgspec.structs.asdict(shape.board), **special, codec=TOKENS))
@@ -74,7 +74,7 @@ def _build_qwen3(settings: ModelSettings, special: dict[str, Any]) -> PreTrained
     return Qwen3(config)
 
 
-def _list_special_words(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
+def _map_special_words(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
     """Return the size of a vocabulary and its special words, by their names in configs."""
     return {
         "vocab_size": len(tokenizer),
@@ -90,7 +90,7 @@ def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedT
     with replacing_folder(folder) as beside:
         model.save_pretrained(beside)
         tokenizer.save_pretrained(beside)
-        list_folder(beside)
+        record_listing(beside)
 
 
 def check_shape(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast) -> None:

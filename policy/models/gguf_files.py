@@ -19,7 +19,7 @@ from gguf import GGUFReader
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import list_folder, replacing_folder
+from lakewright.core_jax.support import record_listing, replacing_folder
 from lakewright.policy.models.folders import check_config
 from lakewright.policy.models.weights import check_weight_memory, read_weights
 
@@ -134,7 +134,7 @@ def _convert_file(file: Path, folder: Path) -> None:
     with replacing_folder(folder) as beside:
         model.save_pretrained(beside)
         tokenizer.save_pretrained(beside)
-        list_folder(beside)
+        record_listing(beside)
 
 
 # Beyond any known header: a vocabulary of two hundred thousand words takes a million and a half parts.

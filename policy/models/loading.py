@@ -167,13 +167,13 @@ def _merge_adapter(folder: Path, dtype: torch.dtype | Literal["auto"]) -> PreTra
         there.items(),
         missing=[key.replace(".default.", ".") for key in found.missing_keys],  # as the file names them
         unexpected=[key.replace(".default.", ".") for key in found.unexpected_keys],
-        mismatched=compare_shapes(_list_shapes(there), _list_shapes(wanted)),
+        mismatched=compare_shapes(_map_shapes(there), _map_shapes(wanted)),
         owner="this adapter",
     )
     return tuned.merge_and_unload()
 
 
-def _list_shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
+def _map_shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 

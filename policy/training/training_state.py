@@ -106,7 +106,7 @@ class TrainingState:
         needed = {name: tensor.shape for name, tensor in self._list_weights()}
         if self._averaged:
             needed[AVERAGES] = self._averaged.n_averaged.shape
-        trained = self._list_trained()
+        trained = self._map_trained()
         moments = {name: trained[of][0].shape for name in there if (of := name.rpartition(".")[0]) in trained}
         listed = _read_metadata(path, NAMES, list[str]) if NAMES in file.metadata() else []  # not in earlier versions
         check_weights(
@@ -127,12 +127,12 @@ class TrainingState:
                 yield f"{kind}.{name}", parameter
 
     def _list_moments(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for place, (_, state) in self._list_trained().items():
+        for place, (_, state) in self._map_trained().items():
             for name, tensor in state.items():
                 yield f"{place}.{name}", tensor
 
     def _load_moments(self, file: Any) -> None:
-        trained = self._list_trained()
+        trained = self._map_trained()
         for name in file.keys():  # noqa: SIM118 - not a dictionary
             place, _, field = name.rpartition(".")
             if place in trained:
@@ -140,7 +140,7 @@ class TrainingState:
                 # The count of steps stays on the CPU, where AdamW has it.
                 state[field] = tensor.to(parameter.device) if tensor.ndim else tensor
 
-    def _list_trained(self) -> dict[str, tuple[torch.Tensor, dict[str, torch.Tensor]]]:
+    def _map_trained(self) -> dict[str, tuple[torch.Tensor, dict[str, torch.Tensor]]]:
         """Return the parameters and the optimizer's state of each, by part of the optimizer and number in it."""
         return {
             f"optimizer.{part}.{number}": (parameter, optimizer.state[parameter])

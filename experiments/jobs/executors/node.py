@@ -40,7 +40,7 @@ class Home(msgspec.Struct, frozen=True):
 @contextlib.contextmanager
 def mark_home(folder: Path | None) -> Iterator[Home]:
     """Yields the values that nodes must have; the folder is made if it does not exist."""
-    here = os.getcwd(), tuple(_list_versions().items())
+    here = os.getcwd(), tuple(_map_versions().items())
     if folder is None:
         yield Home(*here)
         return
@@ -57,7 +57,7 @@ def mark_home(folder: Path | None) -> Iterator[Home]:
 @functools.cache
 def enter_node(home: Home) -> None:
     """Makes this process one of a node that passed its checks. Raises InputError if versions or folder differ."""
-    node, there = socket.gethostname(), _list_versions()
+    node, there = socket.gethostname(), _map_versions()
     for name, version in home.versions:
         if there.get(name) != version:
             raise InputError(
@@ -79,7 +79,7 @@ def entered() -> Home | None:
     return _ENTERED[-1] if _ENTERED else None
 
 
-def _list_versions() -> dict[str, str]:
+def _map_versions() -> dict[str, str]:
     """Those that matter here; looked up without the packages, which take a second to import."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:

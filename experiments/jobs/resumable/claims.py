@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import LISTING, convert, list_again, listed, locked, read_raw, write_json
+from lakewright.core_jax.support import LISTING, convert, listed, locked, read_raw, update_listing, write_json
 
 W = TypeVar("W", bound=msgspec.Struct)
 FIRST_FORMAT = 1  # of files that were written before they had a `format`
@@ -52,7 +52,7 @@ class Claim(Generic[W]):
         if self.is_in(folder) and not replace:
             self.refuse_other(folder / self.file, self.read_work(folder), work)
             if not writer:
-                list_again(folder / self.file)
+                update_listing(folder / self.file)
         else:
             with listed(folder / self.file, writer=writer):
                 write_json(folder / self.file, work, writer)
@@ -108,7 +108,7 @@ def describe_difference(there: msgspec.Struct, here: msgspec.Struct) -> str:
 
 def list_differences(there: msgspec.Struct, here: msgspec.Struct) -> list[str]:
     """The fields in which two structs differ, each with both values, for a message."""
-    old, new = (_list_leaves(msgspec.json.decode(msgspec.json.encode(struct)), "") for struct in (there, here))
+    old, new = (_map_leaves(msgspec.json.decode(msgspec.json.encode(struct)), "") for struct in (there, here))
     return [
         f"{name[1:]} is {old.get(name)!r:.60} there and {new.get(name)!r:.60} now"
         for name in old | new
@@ -116,12 +116,12 @@ def list_differences(there: msgspec.Struct, here: msgspec.Struct) -> list[str]:
     ]
 
 
-def _list_leaves(value: Any, name: str) -> dict[str, Any]:
+def _map_leaves(value: Any, name: str) -> dict[str, Any]:
     """The values of nested plain data that hold no others, by their dotted names."""
     if not isinstance(value, dict | list):
         return {name: value}
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    return {deep: leaf for key, inner in items for deep, leaf in _list_leaves(inner, f"{name}.{key}").items()}
+    return {deep: leaf for key, inner in items for deep, leaf in _map_leaves(inner, f"{name}.{key}").items()}
 
 
 def writer_name() -> str:

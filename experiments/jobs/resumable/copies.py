@@ -57,7 +57,7 @@ class Copies:
             there = (
                 {}
                 if again or not files
-                else self._list_sizes(os.path.commonpath([file.parent for file in files]), folder)
+                else self._map_sizes(os.path.commonpath([file.parent for file in files]), folder)
             )
             for file, name in names.items():
                 if there.get(name) != file.stat().st_size:
@@ -67,7 +67,7 @@ class Copies:
         except Exception as error:
             raise _refuse_address(self.address, error) from error
 
-    def _list_sizes(self, part: str, folder: Path) -> dict[str, int]:
+    def _map_sizes(self, part: str, folder: Path) -> dict[str, int]:
         """The size of each copy of the files in a part of `folder`, by its name."""
         root = f"{self._root}/{Path(part).relative_to(folder).as_posix()}".removesuffix("/.")
         found = self._system.find(root, detail=True)

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import list_again, listed, name_errors, replace_file
+from lakewright.core_jax.support import listed, name_errors, replace_file, update_listing
 
 T = TypeVar("T", bound=msgspec.Struct)
 SEALED = re.compile(rb'(\{.*),"sha256":"([0-9a-f]{16})"\}\n?')
@@ -157,7 +157,7 @@ def line_log(path: Path, shown: bool = False) -> Iterator[Callable[[dict[str, An
             yield add
         _remove_link(path)
         if path.exists() and filecmp.cmp(beside, path, shallow=False):
-            list_again(path)
+            update_listing(path)
         else:
             with listed(path), name_errors(path):
                 replace_file(beside, path)

@@ -149,7 +149,7 @@ def _count_frozen(settings: RunSettings, shape: ModelShape) -> int:
     return shape.embeddings if settings.freeze_embeddings else 0
 
 
-def _list_standing(settings: RunSettings, trained: Trained) -> dict[str, int]:
+def _size_standing(settings: RunSettings, trained: Trained) -> dict[str, int]:
     """The memory that a training process holds all the time."""
     copy, grpo = trained.shape.parameters * trained.number, settings.grpo
     return {
@@ -206,7 +206,7 @@ def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) 
     grpo, shape = settings.grpo, trained.shape
     share = grpo.prompts * grpo.group // settings.launch.processes
     rows = min(grpo.host.micro_batch or share, share)
-    items = _list_standing(settings, trained)
+    items = _size_standing(settings, trained)
     if not shape.widths:
         return Phase("update", items | step_at_its_fullest(trained, 0, 0))
     # Gradients of an earlier micro batch, of a bucket or of a recorded step are there all the time.
@@ -250,7 +250,7 @@ def _shares_prompts(settings: RunSettings, widths: Widths, answer: int) -> bool:
 
 def _estimate_sampling(settings: RunSettings, trained: Trained, lengths: Lengths, accelerator: int) -> Phase:
     """The sampling of a step, by the process itself or by vLLM beside it."""
-    items, grpo = _list_standing(settings, trained), settings.grpo
+    items, grpo = _size_standing(settings, trained), settings.grpo
     if grpo.host.vllm != "off":
         share = round(grpo.host.vllm_memory * accelerator) if grpo.host.vllm == "colocate" else 0
         return Phase("sampling", items | {"vLLM": share})
@@ -337,7 +337,7 @@ def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, c
     assert shape.widths
     pairs, sharing = keys_and_values(shape, 1, trained.number), 1 if trained.adapter else copies
     each = count_answer_bytes(pairs, shape.widths.words, lengths.prompt, lengths.answer, sharing)
-    free = accelerator - sum(_list_standing(settings, trained).values())
+    free = accelerator - sum(_size_standing(settings, trained).values())
     return max(1, min(MOST_ANSWERS, round(MEMORY_SHARE * free) // each))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from lakewright.engineer.cells import Stratum
-from lakewright.engineer.delta import list_changes, make_printable, summarize_delta
+from lakewright.engineer.delta import describe_changes, make_printable, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Calibration
 from lakewright.engineer.lessons import Examination
@@ -155,7 +155,7 @@ def describe_redesign(stage: Stage, space: DesignSpace) -> list[str]:
         lines += _describe_proposal(read_record(stage.proposal, DecisionRecord), space)
         if trial := find_record(stage.trial, Trial):
             lines.append(f"trial       {trial.summary()}")
-    changes = list_changes(stage.design(), following.design, space)
+    changes = describe_changes(stage.design(), following.design, space)
     return [*lines, f"next        {changes} ({following.source}: {_cut_text(following.reasons[-1])})"]
 
 

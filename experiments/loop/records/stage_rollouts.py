@@ -13,7 +13,7 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.rows import Row, board_key, plan_of, read_all, write_rows
-from lakewright.core_jax.support import check_digest, convert, list_again, listed, write_atomically
+from lakewright.core_jax.support import check_digest, convert, listed, update_listing, write_atomically
 from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.engineer.calls import show
 from lakewright.engineer.problems import Problem, find_fault
@@ -118,7 +118,7 @@ def write_answers(path: Path, answers: Sequence[Any]) -> None:
     """
     lines = msgspec.json.Encoder().encode_lines(answers)
     if path.exists() and path.read_bytes() == lines:
-        list_again(path)
+        update_listing(path)
         return
     with listed(path):
         write_atomically(path, lines)

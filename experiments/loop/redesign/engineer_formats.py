@@ -9,7 +9,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import DELTA, DeltaGrammar
 from lakewright.engineer.proposal import AnswerTokens, Proposal
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.teachers import Allowed, answer_schema, list_columns
+from lakewright.engineer.teachers import Allowed, answer_schema, map_columns
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.inference import (
     SchemaSettings,
@@ -96,6 +96,6 @@ def make_format(
     if answers_in_tokens(tokenizer):
         return TokenFormat(settings, tokenizer, DeltaGrammar(space, design.strata).allowed)
     summary = settings.evidence.chosen().self_summary
-    strata, columns = space.sort_strata(design.strata), list_columns(design, space)
+    strata, columns = space.sort_strata(design.strata), map_columns(design, space)
     schema = answer_schema(strata, space, inline=False, summary=summary, columns=columns)
     return JsonFormat(settings, tokenizer, schema)

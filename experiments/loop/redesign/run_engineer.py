@@ -282,7 +282,7 @@ def gather_evidence(trainee: Trainee, stage: Stage) -> dict[str, Any]:
     trained = stage.sampled.exists()  # a warm-up has no problems of a design
     return {
         "given": {"agents": settings.teams} if settings.teams else {},
-        "training": {**_list_hyperparameters(settings), **(_average_figures(stage) if trained else {})},
+        "training": {**_map_hyperparameters(settings), **(_average_figures(stage) if trained else {})},
         "statistics": read_record(stage.sampled, SampledRecord).statistics if trained else {},
         "cases": [_make_case(one, environment) for one in validation.examples if one.failure != "none"]
         if validation.cases is None
@@ -300,7 +300,7 @@ def _make_case(example: Example, environment: Environment) -> Case:
     return Case(row.size, "", example.failure, example.place, data)
 
 
-def _list_hyperparameters(settings: RunSettings) -> dict[str, float | str]:
+def _map_hyperparameters(settings: RunSettings) -> dict[str, float | str]:
     parts = {"grpo": settings.grpo, "reward": settings.reward}
     return {
         f"{name}.{field}": value

@@ -149,7 +149,7 @@ class LakeTrainee(Trainee):
         config = warmup_boards(settings)
         if settings.warmup.fresh:
             configs = with_hole_ratios(config, settings.warmup.hole_ratios)
-            return BoardTaskStream(configs, seed, first, teams=settings.teams, excluded=_list_excluded(settings))
+            return BoardTaskStream(configs, seed, first, teams=settings.teams, excluded=_fingerprint_excluded(settings))
         with progress("warm-up boards", boards, "boards") as bar:
             made = generate_in_turn(with_teams(config, settings.teams), seed, boards, bar.update)
         return nullcontext(tasks_of(*made))
@@ -158,7 +158,7 @@ class LakeTrainee(Trainee):
         """See `Trainee.stream_problems`."""
         settings, (rank, _) = self.settings, rank_and_processes()
         seed = derive_seed(settings.seed, f"stage {number} boards" + f" of process {rank}" * (rank > 0))
-        config, excluded = config_of(stage.design()), _list_excluded(settings)
+        config, excluded = config_of(stage.design()), _fingerprint_excluded(settings)
         return BoardTaskStream((config,), seed, recorded=True, teams=settings.teams, excluded=excluded)
 
     def list_taken(self, tasks: TaskStream[BoardTask]) -> list[Problem]:
@@ -241,7 +241,7 @@ def _count_boards(rows: Sequence[Row], parts: Sequence[Acceptance]) -> Drawn:
     )
 
 
-def _list_excluded(settings: RunSettings) -> frozenset[bytes]:
+def _fingerprint_excluded(settings: RunSettings) -> frozenset[bytes]:
     """The fingerprints of the boards that must not be trained on, such as a benchmark's.
 
     They are the same for boards that are turned, mirrored or have their agents in another order.

@@ -28,8 +28,8 @@ from lakewright.engineer.reading import (
     choose_word,
     draw_question,
     encode_changes,
-    list_signs,
     make_steps,
+    map_signs,
     measure_delta,
     write_decision,
     write_question,
@@ -173,9 +173,7 @@ def _write_question(
         messages, _ = write_question(form, shown, space)
         return [_encode_example(messages, "", encode_changes(delta, design, space), tokenizer)]
     columns = {column.name: column for column in _list_columns(work, space)}
-    decided = [
-        (place, sign) for place, sign in list_signs(delta, design, space).items() if sign and place[1] in columns
-    ]
+    decided = [(place, sign) for place, sign in map_signs(delta, design, space).items() if sign and place[1] in columns]
     wanted = 1 if rng.random() < 0.5 else -1  # as many of each answer
     decided = [(place, sign) for place, sign in decided if sign == wanted]
     if not decided:

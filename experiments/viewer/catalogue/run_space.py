@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import SHARE, Cell, Knob, Stratum, Value, stratum_of
-from lakewright.engineer.delta import list_changes
+from lakewright.engineer.delta import describe_changes
 from lakewright.engineer.design import Design, DesignRow
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.steps import Next
@@ -166,7 +166,7 @@ def describe_next(following: Next, design: Design, number: int, about: RunSpace)
         number: number of the stage.
         about: the run's design space.
     """
-    changes = "" if following.design == design else f": {list_changes(design, following.design, about.space)}"
+    changes = "" if following.design == design else f": {describe_changes(design, following.design, about.space)}"
     why = f" Why: {'; '.join(following.reasons)}." if following.reasons else ""
     drawn = f"After stage {number}, the {about.space.words.problems} to train on are drawn from"
     return f"{drawn} {SOURCES[following.source]}{changes}.{why}"

@@ -41,7 +41,7 @@ def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     histories = {name: history_of(folder.folder) for name, folder in folders.items()}
     settings = {name: folder.settings() for name, folder in folders.items()}
     spaces = [find_space(folder, settings[name]) for name, folder in folders.items()]
-    measures = _list_measures(spaces)
+    measures = _map_measures(spaces)
     if asked.measure not in measures:
         raise InputError(f"address: measure is {asked.measure!r:.40}; choose from {', '.join(measures)}")
     measure, title = measures[asked.measure], _title_of(measures[asked.measure], spaces)
@@ -62,7 +62,7 @@ def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     return Page("Compare runs", "compare.html", values, [Crumb("All", ""), Crumb("compare", "compare")])
 
 
-def _list_measures(spaces: Sequence[RunSpace]) -> dict[str, Measure]:
+def _map_measures(spaces: Sequence[RunSpace]) -> dict[str, Measure]:
     """All that is measured of some of the runs; before any is chosen, the lake's."""
     chosen = spaces or [RunSpace(lake_space(), lake=True)]
     return {measure.name: measure for about in chosen for measure in about.measures}

@@ -7,7 +7,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
-from lakewright.engineer.delta import list_changes
+from lakewright.engineer.delta import describe_changes
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.steps import Attempt
 from lakewright.engineer.trial import Trial
@@ -142,7 +142,7 @@ def _tabulate_versions(versions: Sequence[Version], status: FolderStatus | None,
         counts = list(status.outcomes.get(str(version.version), {}).values()) if status else []
         total, valid = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
         before = versions[place - 1].design if place else None
-        changes = list_changes(before, version.design, about.space) if before and about else ""
+        changes = describe_changes(before, version.design, about.space) if before and about else ""
         share = format_percent(valid / total) if total else ""
         rows.append((str(version.version), version.by, str(total), share, changes, _explain_version(version)))
     return Table(("version", "by", "answers", "% valid", "what changed", "why"), rows, prose=(4, 5))

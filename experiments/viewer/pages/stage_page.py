@@ -215,14 +215,14 @@ def _list_attempts(decision: DecisionRecord, design: Design, about: RunSpace) ->
         {
             "proposal": attempt.proposal,
             "verdict": attempt.verdict,
-            "edits": _list_edits(attempt.proposal.delta, about),
+            "edits": _tabulate_edits(attempt.proposal.delta, about),
             "diff": list_stratum_changes(design, attempt.verdict.design, about, attempt.proposal.delta),
         }
         for attempt in attempts
     ]
 
 
-def _list_edits(delta: Delta | None, about: RunSpace) -> Table | None:
+def _tabulate_edits(delta: Delta | None, about: RunSpace) -> Table | None:
     """The proposed changes, before the guard."""
     if delta is None or not delta.edits:
         return None

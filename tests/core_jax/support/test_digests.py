@@ -8,9 +8,9 @@ from lakewright.core_jax.support import (
     LISTING,
     check_digest,
     check_listed,
-    list_folder,
     listed,
     read_raw,
+    record_listing,
     write_atomically,
     write_json,
 )
@@ -79,7 +79,7 @@ def test_files_without_a_line_are_read(tmp_path, text):
 def test_a_folder_is_listed_whole(tmp_path):
     for name in ("a", "b"):
         write_atomically(tmp_path / name, name.encode())
-    list_folder(tmp_path)
+    record_listing(tmp_path)
     (tmp_path / "b").write_text("c")
     with refused("b", "was changed"):
         check_listed(tmp_path)

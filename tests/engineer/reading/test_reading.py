@@ -16,7 +16,7 @@ from lakewright.engineer.reading import (
     choose_forms,
     draw_pairs,
     encode_changes,
-    list_signs,
+    map_signs,
     score_reader,
     write_question,
 )
@@ -96,7 +96,7 @@ def test_the_rule_itself_follows_in_all_and_its_answers_read_back(name):
         text = encode_changes(true.delta, pair.design, environment.space)
         reader = Scripted(text)
         again = ask_in_form(FORMS["words"], reader, pair.evidence[0], environment.space)
-        signs = [list_signs(delta, pair.design, environment.space) for delta in (true.delta, again.delta)]
+        signs = [map_signs(delta, pair.design, environment.space) for delta in (true.delta, again.delta)]
         assert signs[0] == signs[1]
 
 
@@ -127,8 +127,7 @@ def test_pairs_show_the_same_figures_of_other_strata_and_decide_the_opposite(nam
         for stratum, tally in true.outcomes.items():
             assert exchanged.outcomes[pair.other.get(stratum, stratum)] == tally
         signs = [
-            list_signs(RULES[pair.kind].make_delta(one, pair.design, space), pair.design, space)
-            for one in pair.evidence
+            map_signs(RULES[pair.kind].make_delta(one, pair.design, space), pair.design, space) for one in pair.evidence
         ]
         for place, sign in pair.deciding.items():
             assert (signs[0][place], signs[1][place]) == (sign, -sign)

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from lakewright.core_jax.support import listed
-from lakewright.engineer.delta import list_changes
+from lakewright.engineer.delta import describe_changes
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.teachers import MODELS, TEACHERS
 from lakewright.experiments.cli import main
@@ -138,9 +138,9 @@ def test_all_teachers_that_ask_no_model_are_replayed_by_default(capsys, monkeypa
 
 def test_changes_are_shown_by_size_and_field():
     design, space = finished("random").stage(0).design(), lake_space()
-    assert list_changes(design, design, space) == "no change"
+    assert describe_changes(design, design, space) == "no change"
     proposed = decision(finished("random"), 0).verdict.design
-    assert list_changes(design, proposed, space).startswith(("3x3 ", "5x5 "))
+    assert describe_changes(design, proposed, space).startswith(("3x3 ", "5x5 "))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.engineer.evidence.token_form import read_tokens
 from lakewright.engineer.evidence.vocabulary import DeltaGrammar
 from lakewright.engineer.lessons import Examination, synthetic_examples
-from lakewright.engineer.reading.forms import ColumnPlace, list_signs
+from lakewright.engineer.reading.forms import ColumnPlace, map_signs
 from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.environments.lake import design_of, lake_space
@@ -75,7 +75,7 @@ def count_followed(trainee: Trainee, checkpoint: Path, questions: int = 200) -> 
     allowed = DeltaGrammar(space, design.strata).allowed
 
     def read_signs(answer: list[str]) -> dict[ColumnPlace, int]:
-        return list_signs(read_tokens(answer, space), design, space)
+        return map_signs(read_tokens(answer, space), design, space)
 
     taught = [read_signs(answer) for _, answer in examples]
     found = Counter[str]()
