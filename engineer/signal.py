@@ -4,7 +4,7 @@ A group whose answers all earn the same has no advantage, so GRPO learns nothing
 in one of three pools: solved (all answers valid, no signal), learnable (with signal), and out of reach (the others). A
 stratum that is out of reach may be too hard, or its grader, reference or prompt may be wrong: `find_suspect_graders`.
 The engineer doubts such a stratum (`find_doubts`): it gets no more than the guard's floor, and its answers
-say nothing about others. Every LOOK rounds it is checked again.
+say nothing about others. Every ROUNDS_TO_RECHECK rounds it is checked again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +19,11 @@ from lakewright.engineer.tally import Tally, pool_tallies
 
 FEWEST = 32  # answers of a stratum without which nothing is said
 SUCCEEDS = 0.2  # the share of valid answers from which on a neighbour succeeds
-USUAL = 0.5  # the share of the failures elsewhere from which on a way to fail is not odd
+COMMON_FAILURE = 0.5  # the share of the failures elsewhere from which on a way to fail is not odd
 DOUBTED = 64  # of the last answers to a stratum, without which it is not doubted,
-NEVER = 256  # or this many, if no more is known than that other strata, in no order, succeed
+DOUBTED_UNRANKED = 256  # or this many, if no more is known than that other strata, in no order, succeed
 NO_ANSWER = "no answer is valid"  # begins the line that says so
-LOOK = 5  # rounds: in each LOOK-th in a row, a stratum that is doubted may have any share
+ROUNDS_TO_RECHECK = 5  # rounds: in each ROUNDS_TO_RECHECK-th in a row, a stratum that is doubted may have any share
 
 
 class StratumCount(msgspec.Struct, array_like=True):
@@ -160,7 +160,7 @@ def _find_odd_failure(stratum: Stratum, counted: Mapping[Stratum, Tally], space:
         return ""
     others = [other for other in counted.values() if other.valid]
     alike = sum(other.failures.get(ways[0], 0) for other in others)
-    if others and alike >= USUAL * max(1, sum(other.problems - other.valid for other in others)):
+    if others and alike >= COMMON_FAILURE * max(1, sum(other.problems - other.valid for other in others)):
         return ""
     return f"all {tally.problems} answers fail as {ways[0]}"
 
@@ -209,7 +209,7 @@ class Doubt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def holds(self) -> bool:
         """Whether the stratum gets no more than the guard's floor; not in a round in which it is checked again."""
-        return self.rounds % LOOK > 0
+        return self.rounds % ROUNDS_TO_RECHECK > 0
 
     def describe(self, word: str, *, held: bool) -> str:
         """The line of the decision. word: as in `describe_suspect`. held: whether it has the least share now."""
@@ -240,7 +240,9 @@ def _map_doubted(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) 
     """The strata that are doubted after some rounds, and why."""
     # Without an order, "the others succeed" is weaker evidence than "a harder one succeeds", so it takes more
     # answers.
-    recent, longer = (_pool_last(rounds, fewest, space) for fewest in (DOUBTED, DOUBTED if space.ranked else NEVER))
+    recent, longer = (
+        _pool_last(rounds, fewest, space) for fewest in (DOUBTED, DOUBTED if space.ranked else DOUBTED_UNRANKED)
+    )
     reasons: dict[Stratum, str] = {}
     if any(tally.valid_rate >= SUCCEEDS for tally in recent.values()):
         for mine, find in ((longer, _find_contrast), (recent, _find_odd_failure)):

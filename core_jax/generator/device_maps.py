@@ -46,9 +46,9 @@ from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.types import Board, Labels
 
 BLOCKS = (1 << 18, 1 << 16, 1 << 14, 1 << 12)  # boards drawn at once
-BUSY = 3  # largest blocks of a batch at least: while one is computed, others are copied
-RETRIED = 4  # 1 / RETRIED of a group is tried again at once: a fifth of the boards need it
-DEEPER = 2  # how many times as deep the floods of boards go that are tried again
+LEAST_BLOCKS = 3  # largest blocks of a batch at least: while one is computed, others are copied
+RETRIED_PART = 4  # 1 / RETRIED_PART of a group is tried again at once: a fifth of the boards need it
+DEPTH_FACTOR = 2  # how many times as deep the floods of boards go that are tried again
 ROUNDS = 64  # groups of further attempts between two looks of the host
 
 
@@ -148,7 +148,7 @@ def choose_draw_sizes(size: int, count: int, memory: int) -> Sizes:
     depth = flood_depth(size)
     for block in BLOCKS:
         # Small blocks wait for launches, so a batch is cut only into the largest.
-        enough = count >= (BUSY * block if block == BLOCKS[0] else block) or block == BLOCKS[-1]
+        enough = count >= (LEAST_BLOCKS * block if block == BLOCKS[0] else block) or block == BLOCKS[-1]
         rest = memory - block * _board_bytes(size)
         group = choose_group(size, block, depth, rest, max(SMALLEST, block >> 7))
         if enough and can_flood(size, group, depth, rest):
@@ -159,7 +159,7 @@ def choose_draw_sizes(size: int, count: int, memory: int) -> Sizes:
 
 def _board_bytes(size: int) -> int:
     """The bytes of a board beside its flood: its random numbers, and before and after an attempt its map and plan."""
-    return 14 * size * size + 2 * (4 * word_count(size) + DEEPER * flood_depth(size) + 32)
+    return 14 * size * size + 2 * (4 * word_count(size) + DEPTH_FACTOR * flood_depth(size) + 32)
 
 
 def flood_depth(size: int) -> int:
@@ -198,12 +198,12 @@ class _Flooding:
     def __init__(self, size: int, sizes: Sizes, stream: Stream) -> None:
         self._size, self._stream = size, stream
         depth, spare = flood_depth(size), np.int32(sizes.flood // SPARE)
-        self._group, self._depth = max(sizes.flood // RETRIED, SMALLEST), DEEPER * depth
+        self._group, self._depth = max(sizes.flood // RETRIED_PART, SMALLEST), DEPTH_FACTOR * depth
         self.progress = begin_boards(size, depth, self._depth, sizes.flood, stream, spare)
 
     def _go_deeper(self) -> None:
         """Makes later floods deeper. They save more layers, so fewer boards are flooded at once."""
-        self._depth, self._group = DEEPER * self._depth, max(self._group // DEEPER, SMALLEST)
+        self._depth, self._group = DEPTH_FACTOR * self._depth, max(self._group // DEPTH_FACTOR, SMALLEST)
         self.progress = lengthen_plans(self._depth, self.progress)
 
     def go_on(self, rounds: int) -> tuple[bool, int]:

@@ -25,13 +25,15 @@ ROUNDS = 16  # of which answers count; older ones tell little of a policy that m
 STEPS = 4000  # strata times rounds, at most, so that the time of a fit is bounded
 TURNS = 12  # of EM
 STEP = 0.15  # in logits: what the random step of a round is supposed to be before any answer
-FIRM = 3.0  # how many strata the supposed spreads count for
-STILL = 8.0  # how many steps the supposed step counts for
-SURE = 0.8  # the most of a stratum's posterior that may be owed to its prior, when the shared mean is found from it
-ALIKE = (1.8, 2.0)  # what evenness is supposed to be before any group, .9, as if seen in two groups
+PRIOR_STRATA = 3.0  # how many strata the supposed spreads count for
+PRIOR_STEPS = 8.0  # how many steps the supposed step counts for
+MOST_OWED = (
+    0.8  # the most of a stratum's posterior that may be owed to its prior, when the shared mean is found from it
+)
+PRIOR_EVENNESS = (1.8, 2.0)  # what evenness is supposed to be before any group, .9, as if seen in two groups
 LEAST_EVEN = 0.05
-UNEVEN = 0.1  # the supposed standard deviation of evenness over strata, as if seen in FIRM of them
-NOISE = 0.12  # the variance of the evenness of one group, of about p = 1/2
+PRIOR_UNEVENNESS = 0.1  # the supposed standard deviation of evenness over strata, as if seen in PRIOR_STRATA of them
+EVENNESS_VARIANCE = 0.12  # the variance of the evenness of one group, of about p = 1/2
 MOST_MOVE = 3.0  # in logits, of one turn
 
 
@@ -49,7 +51,7 @@ class Answers(NamedTuple):
     size: np.ndarray
 
 
-class Shared(NamedTuple):
+class StrataPrior(NamedTuple):
     """The prior of every stratum, which EM learns.
 
     mean: B, float [K, Z]; doubt: its posterior variances. variance: tau^2, float [K]. rate, rate_doubt, rate_variance:
@@ -65,7 +67,7 @@ class Shared(NamedTuple):
     step: float
 
 
-class Smoothed(NamedTuple):
+class SmoothedStates(NamedTuple):
     """The posterior at each of T + 1 points in time: mean float [T + 1, S, D], covariance [T + 1, S, D, D].
 
     moved: float [S, K], the sum over the rounds of the expected squares of the random steps.
@@ -110,7 +112,7 @@ def fit_abilities(
     effects, rates = describe_effects(space)
     order = regress_on_order(space)
     parts = (effects.mean.copy(), effects.deviation**2, effects.spread**2)
-    shared = Shared(*parts, rates.mean.copy(), rates.deviation**2, rates.spread**2, STEP**2)
+    shared = StrataPrior(*parts, rates.mean.copy(), rates.deviation**2, rates.spread**2, STEP**2)
     used = sorted({space.ranks[one.cell.stratum] for one in (*observations, *tested)})
     if not used:
         mean, covariance = _predict_unseen(shared, order)
@@ -123,16 +125,16 @@ def fit_abilities(
     last = 1 + max((one.age for one in (*observations, *tested)), default=0)
     answers = _list_answers(observations, tested, last, used, space)
     signals, unit = _list_signals(observations, last, space, objective)
-    evenness, logits = np.full(len(used), ALIKE[0] / ALIKE[1]), np.zeros(len(answers.time))
+    evenness, logits = np.full(len(used), PRIOR_EVENNESS[0] / PRIOR_EVENNESS[1]), np.zeros(len(answers.time))
     trusted = [place for place, rank in enumerate(used) if space.strata[rank] not in doubted] or range(len(used))
     smoothed = None
     for _ in range(TURNS):
-        smoothed = _smooth(answers, logits, evenness, signals[:, used], shared, effects, rates, order[used])
+        smoothed = _run_smoother(answers, logits, evenness, signals[:, used], shared, effects, rates, order[used])
         states = smoothed.mean[answers.time, answers.stratum, : answers.effects.shape[1]]
         # A bounded step: from logits far off, Newton's next normal approximation can overshoot and never settle.
         found = np.einsum("nk,nk->n", answers.effects, states)
         logits = logits + np.clip(found - logits, -MOST_MOVE, MOST_MOVE)
-        shared = _share(smoothed, shared, effects, rates, order[used], last, list(trusted))
+        shared = _estimate_prior(smoothed, shared, effects, rates, order[used], last, list(trusted))
         overall, evenness = _estimate_evenness([*observations, *tested], logits, answers.stratum, len(used))
     assert smoothed
     mean, covariance = _predict_unseen(shared, order)
@@ -144,14 +146,14 @@ def fit_abilities(
 
 
 def _make_abilities(
-    mean: np.ndarray, covariance: np.ndarray, unit: float, shared: Shared, evenness: list[float]
+    mean: np.ndarray, covariance: np.ndarray, unit: float, shared: StrataPrior, evenness: list[float]
 ) -> Abilities:
     # Rounding makes a covariance uneven, and `eigh` and the file would see another matrix each.
     even = (covariance + covariance.transpose(0, 2, 1)) / 2
     return Abilities(mean.tolist(), even.tolist(), unit, float(np.sqrt(shared.step)), evenness=evenness)
 
 
-def _predict_unseen(shared: Shared, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _predict_unseen(shared: StrataPrior, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The prior of strata that were never seen: mean float [S, D], covariance [S, D, D]."""
     mean = np.concatenate([order @ shared.mean.T, np.tile(shared.rate, (len(order), 1))], axis=1)
     effects = shared.variance + order**2 @ shared.doubt.T
@@ -204,17 +206,27 @@ def _list_signals(
     return received / unit, unit
 
 
-def _smooth(
+def _run_smoother(
     answers: Answers,
     logits: np.ndarray,
     evenness: np.ndarray,
     signals: np.ndarray,
-    shared: Shared,
+    shared: StrataPrior,
     effects: Effects,
     rates: Rates,
     order: np.ndarray,
-) -> Smoothed:
-    """The posterior of all points in time, the likelihood made normal at `logits`, float [N]."""
+) -> SmoothedStates:
+    """The posterior of all points in time, the likelihood made normal at `logits`.
+
+    Args:
+        answers: the N observations.
+        logits: float [N], where the likelihood is made normal.
+        evenness: float [S], how alike the problems of a stratum are.
+        signals: float [T, S, Z], what each round trained.
+        shared: the prior of every stratum.
+        effects, rates: the effects of a stratum, and the rates at which training moves them.
+        order: float [S, K], the regression of strata on their order.
+    """
     count, size, strata = answers.effects.shape[1], answers.effects.shape[1] + len(rates.into), len(order)
     points = signals.shape[0] + 1
     precision, weighted = _pool_evidence(answers, logits, evenness, (points, strata, size))
@@ -253,7 +265,7 @@ def _smooth(
         spread = covariances[point + 1] - move @ both.transpose(0, 2, 1) - both @ turned
         spread = spread + move @ covariances[point] @ turned
         moved += (step**2 + np.einsum("sii->si", spread))[:, :count]
-    return Smoothed(np.stack(means), np.stack(covariances), moved)
+    return SmoothedStates(np.stack(means), np.stack(covariances), moved)
 
 
 def _pool_evidence(
@@ -276,16 +288,25 @@ def _pool_evidence(
     return precision.reshape(points, strata, size, size), weighted.reshape(points, strata, size)
 
 
-def _share(
-    smoothed: Smoothed,
-    before: Shared,
+def _estimate_prior(
+    smoothed: SmoothedStates,
+    before: StrataPrior,
     effects: Effects,
     rates: Rates,
     order: np.ndarray,
     rounds: int,
     trusted: list[int],
-) -> Shared:
-    """The prior of every stratum, from the posteriors of the trusted strata at the first point in time."""
+) -> StrataPrior:
+    """The prior of every stratum, from the posteriors of the trusted strata at the first point in time.
+
+    Args:
+        smoothed: the posteriors.
+        before: the prior of the turn before.
+        effects, rates: their hyperpriors.
+        order: float [S, K], the regression of strata on their order.
+        rounds: the number of rounds.
+        trusted: the places of strata whose graders are not in doubt.
+    """
     order = order[trusted]
     count, strata = len(effects.spread), len(order)
     state, doubt = smoothed.mean[0, trusted], np.einsum("sii->si", smoothed.covariance[0, trusted])
@@ -299,24 +320,24 @@ def _share(
         target = (order * certain[:, None]).T @ seen + effects.mean[place] * effects.deviation[place] ** -2.0
         mean[place] += 0.7 * (np.linalg.solve(precision, target) - mean[place])
         doubts[place] = np.diag(np.linalg.inv(precision))
-    # FIRM strata of the supposed spread are added: of two or three strata a spread is hardly known.
+    # PRIOR_STRATA strata of the supposed spread are added: of two or three strata a spread is hardly known.
     off = state[:, :count] - order @ mean.T
-    variance = ((off**2 + doubt[:, :count]).sum(axis=0) + FIRM * effects.spread**2) / (strata + FIRM)
+    variance = ((off**2 + doubt[:, :count]).sum(axis=0) + PRIOR_STRATA * effects.spread**2) / (strata + PRIOR_STRATA)
     own, uncertain = state[:, count:], doubt[:, count:]
     seen, certain = _undo_shrinkage(own, uncertain, before.rate, before.rate_variance)
     total = certain.sum(axis=0) + rates.deviation**-2.0
     rate = ((certain * seen).sum(axis=0) + rates.mean * rates.deviation**-2.0) / total
     rate = before.rate + 0.7 * (rate - before.rate)
-    rate_variance = ((own - rate) ** 2 + uncertain).sum(axis=0) + FIRM * rates.spread**2
+    rate_variance = ((own - rate) ** 2 + uncertain).sum(axis=0) + PRIOR_STRATA * rates.spread**2
     ability = smoothed.moved[trusted, 0].sum()
-    return Shared(
+    return StrataPrior(
         mean,
         doubts,
         variance,
         rate,
         1 / total,
-        rate_variance / (strata + FIRM),
-        float((ability + STILL * STEP**2) / (strata * rounds + STILL)),
+        rate_variance / (strata + PRIOR_STRATA),
+        float((ability + PRIOR_STEPS * STEP**2) / (strata * rounds + PRIOR_STEPS)),
     )
 
 
@@ -328,8 +349,8 @@ def _undo_shrinkage(
     The posterior is mean + (1 - c) (answers - mean) with c = doubt / variance; 1 / (variance + variance of the
     answers' estimate) is 1 / variance - doubt / variance^2.
     """
-    # A stratum whose posterior is nearly all prior would be divided by almost zero; SURE bounds what it can claim.
-    owed = np.clip(doubt / variance, 0, SURE)
+    # A stratum whose posterior is nearly all prior would be divided by almost zero; MOST_OWED bounds what it can claim.
+    owed = np.clip(doubt / variance, 0, MOST_OWED)
     return (state - owed * mean) / (1 - owed), np.maximum(1 / variance - doubt / variance**2, 1e-9)
 
 
@@ -345,7 +366,7 @@ def _estimate_evenness(
 
     Returns: evenness of all, and by stratum, float [S], pooled as far as strata are alike (DerSimonian, Laird 1986).
     """
-    overall = ALIKE[0] / ALIKE[1]
+    overall = PRIOR_EVENNESS[0] / PRIOR_EVENNESS[1]
     known = [place for place, one in enumerate(observations) if one.variance is not None]
     if not known:
         return overall, np.full(strata, overall)
@@ -353,12 +374,14 @@ def _estimate_evenness(
     groups = np.array([observations[place].groups for place in known])
     meant = np.bincount(stratum[known], groups * chance * (1 - chance), strata)
     seen = np.bincount(stratum[known], np.array([observations[place].variance for place in known]), strata)
-    overall = float(np.clip((seen.sum() + ALIKE[0] / 4) / (meant.sum() + ALIKE[1] / 4), LEAST_EVEN, 1))
+    overall = float(
+        np.clip((seen.sum() + PRIOR_EVENNESS[0] / 4) / (meant.sum() + PRIOR_EVENNESS[1] / 4), LEAST_EVEN, 1)
+    )
     # The variance over strata is what their evenness differs by beyond what chance in their groups explains.
-    weight, count = 4 * meant / NOISE, np.count_nonzero(meant)
+    weight, count = 4 * meant / EVENNESS_VARIANCE, np.count_nonzero(meant)
     differ = float((weight * (seen / np.maximum(meant, 1e-9) - overall) ** 2).sum()) - (count - 1)
     scale = float(weight.sum() - (weight**2).sum() / max(1e-9, weight.sum()))
     spread = max(0.0, differ / scale) if scale > 0 else 0.0
-    spread = ((count - 1) * spread + FIRM * UNEVEN**2) / (count - 1 + FIRM)
-    pooled = (4 * seen / NOISE + overall / spread) / (weight + 1 / spread)
+    spread = ((count - 1) * spread + PRIOR_STRATA * PRIOR_UNEVENNESS**2) / (count - 1 + PRIOR_STRATA)
+    pooled = (4 * seen / EVENNESS_VARIANCE + overall / spread) / (weight + 1 / spread)
     return overall, np.clip(pooled, LEAST_EVEN, 1)

@@ -288,13 +288,13 @@ def logistic_normal_moments(logit: np.ndarray, variance: np.ndarray) -> Predicti
     return Prediction(mean, np.sqrt((success - mean[:, None]) ** 2 @ MASSES))
 
 
-def compute_features(cells: Sequence[Cell], space: DesignSpace, by_stratum: float = 0.0) -> np.ndarray:
+def compute_features(cells: Sequence[Cell], space: DesignSpace, by_size: float = 0.0) -> np.ndarray:
     """float [N, F] of cells that have their givens; each weight has the prior N(0, 1).
 
     The axes, each from about -1 to 1, are the scale of the stratum, if strata have an order, then the knobs, traits
     being -1 or 1, then the givens. Features are 1 and the axes, times WIDE; the squares of the scale and the levels;
-    and the products of two of the axes that are not givens. With `by_stratum`, and always if strata have no order:
-    for each stratum of the space [stratum is it], then for each trait [stratum is it] x trait, times `by_stratum`,
+    and the products of two of the axes that are not givens. With `by_size`, and always if strata have no order:
+    for each stratum of the space [stratum is it], then for each trait [stratum is it] x trait, times `by_size`,
     which is the prior's deviation of these effects.
     """
     axes, squares = _scale_axes(cells, space)
@@ -302,7 +302,7 @@ def compute_features(cells: Sequence[Cell], space: DesignSpace, by_stratum: floa
     givens = [(given[:, place] - one.middle) / one.half for place, one in enumerate(space.givens)]
     main = WIDE * np.stack([np.ones(len(cells)), *axes, *givens])
     found = np.stack([*main, *squares, *(a * b for a, b in itertools.combinations(axes, 2))]).T
-    deviation = by_stratum or (0.0 if space.ranked else OWN_SPREAD)
+    deviation = by_size or (0.0 if space.ranked else OWN_SPREAD)
     if not deviation:
         return found
     ranks = np.array([space.ranks[cell.stratum] for cell in cells], int)
@@ -311,9 +311,9 @@ def compute_features(cells: Sequence[Cell], space: DesignSpace, by_stratum: floa
     return np.concatenate([found, own, *(own * trait[:, None] for trait in traits)], axis=1)
 
 
-def count_features(space: DesignSpace, by_stratum: float = 0.0) -> int:
+def count_features(space: DesignSpace, by_size: float = 0.0) -> int:
     """The number of features."""
-    return compute_features([], space, by_stratum).shape[1]
+    return compute_features([], space, by_size).shape[1]
 
 
 def _scale_axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -158,10 +158,6 @@ class OutcomeTotals:
         """The number of answers that the engineer has not read."""
         return self.answers + self.tested.count
 
-    def held_out(self) -> int:
-        """The number of answers to held-out problems in all lines."""
-        return self.held_out
-
     def count_fresh(self) -> Counts:
         """The fresh lines, counted."""
         return Counts(self.answers, self.tested.count, self.groups, self.tokens, dict(self.left_out))

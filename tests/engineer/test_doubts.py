@@ -11,7 +11,7 @@ from lakewright.engineer.difficulty.abilities_fit import fit_abilities
 from lakewright.engineer.difficulty.forecasting import make_forecast
 from lakewright.engineer.difficulty.model import DifficultySettings, Observation
 from lakewright.engineer.guard import GuardSettings, project_delta
-from lakewright.engineer.signal import DOUBTED, LOOK, NEVER, Doubt, find_doubts
+from lakewright.engineer.signal import DOUBTED, DOUBTED_UNRANKED, ROUNDS_TO_RECHECK, Doubt, find_doubts
 from lakewright.engineer.tally import Tally
 from lakewright.experiments.bench.worlds import HELD_OUT, KINDS, World
 
@@ -83,14 +83,14 @@ def share(decision, stratum) -> float:
     ],
 )
 def test_a_planted_fault_gets_the_floor_from_any_teacher_and_a_line(fault, stratum, said, teacher):
-    decisions = play_rounds(Sums(fault, stratum), teacher, 3 + LOOK)
+    decisions = play_rounds(Sums(fault, stratum), teacher, 3 + ROUNDS_TO_RECHECK)
     first = next(place for place, one in enumerate(decisions) if one.forecast.doubts)
     assert first == 2  # with 30 held-out answers of each a round
-    for place, decision in enumerate(decisions[first : first + LOOK], 1):
+    for place, decision in enumerate(decisions[first : first + ROUNDS_TO_RECHECK], 1):
         assert said in decision.explain() or decision.rolled_back
-        if place < LOOK and decision.attempts and decision.attempts[-1].proposal.delta.edits:
+        if place < ROUNDS_TO_RECHECK and decision.attempts and decision.attempts[-1].proposal.delta.edits:
             assert share(decision, stratum) <= FLOOR + 1e-6
-    assert f"checked again after {LOOK} rounds" in decisions[first + LOOK - 1].explain()
+    assert f"checked again after {ROUNDS_TO_RECHECK} rounds" in decisions[first + ROUNDS_TO_RECHECK - 1].explain()
 
 
 def test_a_doubted_stratum_whose_share_stays_is_not_said_to_get_the_least():
@@ -123,7 +123,7 @@ def test_tasks_of_worlds_that_are_only_hard_are_not_doubted(kind):
         world.train([(world.find_place(one), group.valid / 8) for one, group in zip(problems, groups, strict=True)])
         rounds.append(world.tallies(tested, [world.answer(problem, rng, 1)[0] for problem in tested]))
         doubted = {world.space.ranks[doubt.stratum] for doubt in find_doubts(rounds, world.space)}
-        enough = (number + 1) * HELD_OUT >= NEVER * len(world.space.strata)
+        enough = (number + 1) * HELD_OUT >= DOUBTED_UNRANKED * len(world.space.strata)
         assert doubted <= (never if enough else set())  # a task that is out of reach for good looks like a broken one
     assert doubted == never or kind == "stuck"
 
@@ -138,15 +138,15 @@ def test_a_doubt_needs_more_answers_than_a_line_in_the_status_and_one_valid_answ
     assert find_doubts([{1: good, 2: bad, 3: good}], space) == []
     twice = find_doubts([{1: good, 2: bad, 3: good}] * 2, space)
     assert [(one.stratum, one.rounds) for one in twice] == [(2, 1)]
-    (again,) = find_doubts([{1: good, 2: bad, 3: good}] * (LOOK + 1), space)
-    assert again.rounds == LOOK
+    (again,) = find_doubts([{1: good, 2: bad, 3: good}] * (ROUNDS_TO_RECHECK + 1), space)
+    assert again.rounds == ROUNDS_TO_RECHECK
     assert not again.holds
     assert find_doubts([*[{1: good, 2: bad, 3: good}] * 3, {1: good, 2: tally(1, wrong=half)}], space) == []
 
 
 def test_tasks_in_no_order_are_doubted_by_their_neighbours_only_after_many_answers():
     space = DesignSpace(["sort", "reverse"], (), failures=("no_number", "wrong"))
-    good, bad = tally(50, wrong=50), tally(0, wrong=NEVER // 2)
+    good, bad = tally(50, wrong=50), tally(0, wrong=DOUBTED_UNRANKED // 2)
     assert find_doubts([{"sort": bad, "reverse": good}], space) == []
     (doubt,) = find_doubts([{"sort": bad, "reverse": good}] * 3, space)
     assert (doubt.stratum, doubt.rounds) == ("sort", 2)

@@ -50,7 +50,7 @@ from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import Board, Labels
 
-DEEPER = 4  # how many times as deep the next flood of sums of costs looks
+DEPTH_FACTOR = 4  # how many times as deep the next flood of sums of costs looks
 LAST = 1 << 30  # a key above all others
 
 
@@ -204,7 +204,7 @@ def _find_costs(
             cost, wait, moves = _put_costs((cost, wait, moves), into, found)
         order, count = _order_unknown(cost)
         # A deeper flood saves more layers, so it takes fewer boards, and no more memory than the first.
-        depth, group, spare = DEEPER * depth, max(min(sizes.tail, group // DEEPER), SMALLEST), 0
+        depth, group, spare = DEPTH_FACTOR * depth, max(min(sizes.tail, group // DEPTH_FACTOR), SMALLEST), 0
     return cost, wait, moves
 
 

@@ -18,7 +18,7 @@ from lakewright.core_jax.support.parallel import list_devices, name_kind, of_blo
 A = TypeVar("A")
 R = TypeVar("R")
 BLOCKS = (1 << 20, 1 << 18, 1 << 14, 1 << 10, 1 << 6)  # boards that are prepared and certified at once
-BUSY = 6  # largest blocks of a batch at least: while one is computed, others are copied
+LEAST_BLOCKS = 6  # largest blocks of a batch at least: while one is computed, others are copied
 SHARE = 0.5  # of an accelerator's memory that solving takes, all threads together
 HOST_MEMORY = 1 << 30  # that it takes on a CPU
 HORIZON = 64  # steps of paths for which memory is planned
@@ -65,7 +65,7 @@ def choose_sizes(size: int, count: int, memory: int, more: int = 0) -> Sizes:
         flood = max(block // (16 if block >= 1 << 18 else 4), SMALLEST)
         rest = memory - block * (board_bytes(size) + more)
         flood = choose_group(size, flood, depth, rest, least)
-        enough = count >= (block if block < BLOCKS[0] else BUSY * block) or block == BLOCKS[-1]
+        enough = count >= (block if block < BLOCKS[0] else LEAST_BLOCKS * block) or block == BLOCKS[-1]
         if enough and can_flood(size, flood, depth, rest):
             return Sizes(block, flood, max(flood // 8, SMALLEST))
     raise make_memory_error(size, block_bytes(size, BLOCKS[-1], SMALLEST) + BLOCKS[-1] * more, memory)

@@ -105,7 +105,7 @@ def count_kernels(size: int, block: int) -> None:
 
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0)))
     keys = jax.ShapeDtypeStruct(keys.shape, keys.dtype, sharding=there)
-    depth, deeper = device_maps.flood_depth(size), device_maps.DEEPER
+    depth, deeper = device_maps.flood_depth(size), device_maps.DEPTH_FACTOR
     stream = device_attempts.Stream(shape(), keys, shape(block, kind=bool), shape(block, kind=jnp.uint32), shape(block))
     first = (size, depth, deeper * depth, block)
     made = jax.eval_shape(
@@ -117,7 +117,7 @@ def count_kernels(size: int, block: int) -> None:
         (device_attempts.begin_boards, first, (stream, shape())),
         (
             device_attempts.continue_boards,
-            (size, deeper * depth, block // device_maps.RETRIED),
+            (size, deeper * depth, block // device_maps.RETRIED_PART),
             (stream, made, shape()),
         ),
         (device_attempts.find_makespans, (size, block, block // 8), (*boards, made.cost, shape())),
