@@ -147,7 +147,7 @@ def progress_of(folder: RunFolder, settings: RunSettings) -> RunProgress:
     over = first == len(parts) or _is_spent(folder, settings, first - 1)
     if not over:
         stages.append(_describe_current(folder, settings, *parts[first]))
-    later = "the budget was spent before" if over else "to come"
+    later = "not reached: the budget is spent" if over else "to come"
     stages += [StageProgress(name, number, "waiting", later) for name, number, _ in parts[len(stages) :]]
     written = find_newest(folder.folder)
     running = over or is_locked(folder.folder) or read_clock(folder.folder) - written < ALIVE

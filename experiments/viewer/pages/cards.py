@@ -120,8 +120,8 @@ def describe_study(item: Item, *, finished: bool) -> tuple[str, str]:
     state = "running" if running else "finished" if finished else "stopped"
     if sign is None:
         return state, ""
-    place = "running" if running else "its driver was"
-    return state, f"{place} on {sign.host}, last sign of life {_describe_age(sign.age)} ago"
+    seen = "running on {host}, last sign of life {age} ago" if running else "last seen on {host}, {age} ago"
+    return state, seen.format(host=sign.host, age=_describe_age(sign.age))
 
 
 def _describe_age(seconds: float) -> str:

@@ -78,7 +78,7 @@ def result_of(history: Sequence[Chapter], about: RunSpace, now: StageProgress | 
     """The result of a run, in a sentence. now: the stage in progress."""
     if not history:
         doing = now.doing if now else "preparing"
-        return f"Nothing is finished yet; the warm-up comes first: {doing}."
+        return f"Nothing is finished yet. The warm-up comes first: {doing}."
     first, last = history[0], [chapter for chapter in history if not chapter.rolled_back][-1]
     valid, *others = about.measures
     traits, answers = [measure for measure in others if measure.where], about.space.words.answers

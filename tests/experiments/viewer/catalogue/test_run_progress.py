@@ -95,7 +95,7 @@ def test_a_run_whose_budget_is_spent_is_finished(tmp_path):
     run = finish(tmp_path, stages=3, budget=100)
     found = progress(run)
     assert found.state == "finished"
-    assert found.stages[-1].doing == "the budget was spent before"
+    assert found.stages[-1].doing == "not reached: the budget is spent"
 
 
 def test_a_run_that_says_nothing_for_long_runs_while_a_process_holds_it(tmp_path):

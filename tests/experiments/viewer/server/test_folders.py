@@ -125,7 +125,7 @@ def test_a_study_whose_driver_is_on_another_machine_runs_there(tmp_path):
     os.utime(tmp_path / "study" / FILE, (0, 0))
     (tmp_path / "study" / "results.json").unlink()
     found = page(client(tmp_path / "study"), "/")
-    assert "its driver was on far-away" in found
+    assert "last seen on far-away" in found
     assert "chip stopped" in found
 
 
