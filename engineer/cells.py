@@ -117,7 +117,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"{where}: bins is {self.bins}; choose at most {MOST_BINS}")
         if self.trait and (self.whole or not 0 <= self.low <= self.high <= 1):
             raise InputError(
-                f"{where}: a trait is a fraction of the problems: drop `whole` and keep the range within 0 to 1"
+                f"{where}: a trait is a fraction of the problems; drop `whole` and keep the range within 0 to 1"
             )
         if self.whole and any(value != int(value) for value in (self.low, self.high, *self.told)):
             raise InputError(f"{where}: whole, but from {self.low:g} to {self.high:g}; choose whole numbers")

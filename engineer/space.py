@@ -78,7 +78,9 @@ class DesignSpace:
         self.strata = list_parts("space: strata", strata)
         self.knobs = list_parts("space: knobs", knobs, Knob)
         if not isinstance(share, Knob) or (share.low, share.high, share.trait, share.whole) != (0, 1, False, False):
-            raise InputError("space: share must be a continuous Knob from 0 to 1, not a trait or whole knob")
+            raise InputError(
+                "space: share is not a ratio; give a continuous Knob from 0 to 1, not a trait or whole knob"
+            )
         self.share = share
         self.columns = (share, *self.knobs)
         self.givens = list_parts("space: givens", givens, Given)

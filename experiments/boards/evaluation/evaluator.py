@@ -74,7 +74,7 @@ class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     def __post_init__(self) -> None:
         if not self.greedy and not self.samples:
-            raise ValueError("nothing to evaluate: give --samples with --no-greedy")
+            raise ValueError("nothing to evaluate; give --samples with --no-greedy")
 
     @property
     def first(self) -> int:

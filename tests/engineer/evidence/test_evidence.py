@@ -159,7 +159,7 @@ def test_shuffled_evidence_shows_each_size_the_figures_of_another_in_every_round
 
 
 def test_one_size_alone_cannot_be_shuffled():
-    with refused("only 5"):
+    with refused("evidence: 5"):
         view(PRESETS["shuffled"], EnvConfig.single(5, 2, 0.2, 0.5), {5: FEW})
 
 

@@ -181,7 +181,7 @@ HERE = "tests.engineer.samplers.test_keeping_shares"
         ("redraw", {"options": {"turns": 0}}, ["turns"]),
         ("signal", {"options": {"pool": 1}}, ["pool"]),
         (f"{HERE}:Moving", {}, ["turn 0", "place 1"]),
-        (f"{HERE}:Asking", {}, ["policy answer", "roll_out"]),
+        (f"{HERE}:Asking", {}, ["policy's answers", "roll_out"]),
     ],
 )
 def test_a_sampler_that_cannot_choose_is_refused_in_a_line(sampler, further, line):
