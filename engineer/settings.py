@@ -1,4 +1,4 @@
-"""The settings of an engineer, also as a table of some of them, nested or by dotted names."""
+"""The settings of an engineer, also as a table of some, nested or by dotted names, and as old versions wrote them."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -92,3 +92,20 @@ def _nest_names(table: dict[str, Any]) -> dict[str, Any]:
         part, known = _nest_names({rest: value}) if rest else value, nested.get(first)
         nested[first] = {**known, **part} if isinstance(known, dict) and isinstance(part, dict) else part
     return nested
+
+
+def complete_settings(recorded: Any) -> Any:
+    """JSON values that earlier versions recorded, completed by the settings that then held without a name.
+
+    The settings of a model name it, a regression as all were, and trials might take any share of the answers.
+    """
+    if not isinstance(recorded, dict):
+        return [complete_settings(part) for part in recorded] if isinstance(recorded, list) else recorded
+    found = {name: complete_settings(part) for name, part in recorded.items()}
+    known = found.get("difficulty")
+    if isinstance(known, dict) and "decay" in known and "model" not in known:
+        found["difficulty"] = {**known, "model": "regression"}
+    tried = found.get("trial")
+    if isinstance(tried, dict) and {"boards", "samples"} <= tried.keys() and "share" not in tried:
+        found["trial"] = {**tried, "share": 0.0}
+    return found

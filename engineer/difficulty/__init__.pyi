@@ -12,7 +12,6 @@ from .model import DifficultyModel as DifficultyModel
 from .model import DifficultySettings as DifficultySettings
 from .model import Objective as Objective
 from .model import Observation as Observation
-from .model import complete_settings as complete_settings
 from .model import compute_features as compute_features
 from .model import count_features as count_features
 from .model import fit_model as fit_model

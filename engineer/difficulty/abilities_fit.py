@@ -27,9 +27,7 @@ TURNS = 12  # of EM
 STEP = 0.15  # in logits: what the random step of a round is supposed to be before any answer
 PRIOR_STRATA = 3.0  # how many strata the supposed spreads count for
 PRIOR_STEPS = 8.0  # how many steps the supposed step counts for
-MOST_OWED = (
-    0.8  # the most of a stratum's posterior that may be owed to its prior, when the shared mean is found from it
-)
+MOST_OWED = 0.8  # the most of a stratum's posterior that may be owed to its prior, when it counts for the mean
 PRIOR_EVENNESS = (1.8, 2.0)  # what evenness is supposed to be before any group, .9, as if seen in two groups
 LEAST_EVEN = 0.05
 PRIOR_UNEVENNESS = 0.1  # the supposed standard deviation of evenness over strata, as if seen in PRIOR_STRATA of them
@@ -374,9 +372,8 @@ def _estimate_evenness(
     groups = np.array([observations[place].groups for place in known])
     meant = np.bincount(stratum[known], groups * chance * (1 - chance), strata)
     seen = np.bincount(stratum[known], np.array([observations[place].variance for place in known]), strata)
-    overall = float(
-        np.clip((seen.sum() + PRIOR_EVENNESS[0] / 4) / (meant.sum() + PRIOR_EVENNESS[1] / 4), LEAST_EVEN, 1)
-    )
+    even, groups_before = PRIOR_EVENNESS
+    overall = float(np.clip((seen.sum() + even / 4) / (meant.sum() + groups_before / 4), LEAST_EVEN, 1))
     # The variance over strata is what their evenness differs by beyond what chance in their groups explains.
     weight, count = 4 * meant / EVENNESS_VARIANCE, np.count_nonzero(meant)
     differ = float((weight * (seen / np.maximum(meant, 1e-9) - overall) ** 2).sum()) - (count - 1)

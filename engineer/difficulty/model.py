@@ -8,7 +8,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -142,23 +142,6 @@ class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     def resolved_objective(self) -> Objective:
         """The objective; `auto` is learnability here because a run resolves it itself."""
         return "regret" if self.objective == "regret" else "learnability"
-
-
-def complete_settings(recorded: Any) -> Any:
-    """JSON values that earlier versions recorded, completed by the settings that then held without a name.
-
-    The settings of a model name it, a regression as all were, and trials might take any share of the answers.
-    """
-    if not isinstance(recorded, dict):
-        return [complete_settings(part) for part in recorded] if isinstance(recorded, list) else recorded
-    found = {name: complete_settings(part) for name, part in recorded.items()}
-    known = found.get("difficulty")
-    if isinstance(known, dict) and "decay" in known and "model" not in known:
-        found["difficulty"] = {**known, "model": "regression"}
-    tried = found.get("trial")
-    if isinstance(tried, dict) and {"boards", "samples"} <= tried.keys() and "share" not in tried:
-        found["trial"] = {**tried, "share": 0.0}
-    return found
 
 
 class Prediction(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.redesign.teacher_models import make_engineer
-from lakewright.experiments.loop.settings.lake_settings import complete_run
+from lakewright.experiments.loop.settings.older_settings import complete_run
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.policy_models import load_engineer
 from lakewright.experiments.loop.training.trainee import Trainee

@@ -37,8 +37,8 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems, write_problems
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
-from lakewright.experiments.loop.settings.lake_settings import complete_run, rename_settings
 from lakewright.experiments.loop.settings.memory_remedies import list_remedies
+from lakewright.experiments.loop.settings.older_settings import complete_run, rename_settings
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.preset_files import read_preset

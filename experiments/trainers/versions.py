@@ -36,12 +36,12 @@ from lakewright.core_jax.support import (
     write_json,
 )
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import Forecast, complete_settings
+from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.rollback import RollbackSettings
-from lakewright.engineer.settings import EngineerSettings
+from lakewright.engineer.settings import EngineerSettings, complete_settings
 from lakewright.engineer.state import check_form
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.policy.inference import EndpointSettings

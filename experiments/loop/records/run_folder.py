@@ -32,7 +32,7 @@ from lakewright.experiments.loop.records.stage_records import (
     find_record,
     read_record,
 )
-from lakewright.experiments.loop.settings.lake_settings import complete_run
+from lakewright.experiments.loop.settings.older_settings import complete_run
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 FORMAT = 2

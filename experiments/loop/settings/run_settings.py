@@ -14,14 +14,9 @@ from lakewright.engineer.samplers import SamplerSettings
 from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.jobs.runtime.named_values import set_value
-from lakewright.experiments.loop.settings.lake_settings import (
-    FIRST,
-    LAKE_ONLY,
-    check_run_boards,
-    leave_out,
-    rename_word,
-)
+from lakewright.experiments.loop.settings.lake_settings import FIRST, LAKE_ONLY, check_run_boards, leave_out
 from lakewright.experiments.loop.settings.launch import LaunchSettings
+from lakewright.experiments.loop.settings.older_settings import rename_word
 from lakewright.experiments.preset_files import read_preset
 from lakewright.policy.codecs import CodecName, TextSettings
 from lakewright.policy.inference import EndpointSettings

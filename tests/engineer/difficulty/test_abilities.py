@@ -19,12 +19,12 @@ from lakewright.engineer.difficulty import (
     HeldOutCell,
     Learners,
     Observation,
-    complete_settings,
     fit_abilities,
     make_forecast,
     receive_signals,
 )
 from lakewright.engineer.difficulty.abilities import check_abilities, count_effects
+from lakewright.engineer.settings import complete_settings
 
 LEVEL = Knob(name="level", low=1, high=8, step=1, reach=2, whole=True)
 TASKS = DesignSpace(("add", "sort", "spell"), (LEVEL, Knob(name="twist", trait=True)), ranked=False)

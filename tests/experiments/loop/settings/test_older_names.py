@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from lakewright.experiments.loop.records.run_folder import CLAIM
-from lakewright.experiments.loop.settings.lake_settings import USUAL_LIMITS, rename_word
+from lakewright.experiments.loop.settings.older_settings import USUAL_LIMITS, rename_word
 from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
 from lakewright.experiments.studies.study import complete_plan, plan_study
 from tests.support.processes.commands import HOUSE
