@@ -1,4 +1,4 @@
-"""The names and forms that settings of a run had in earlier versions, which are read as those of today.
+"""The names and forms that settings of a run had in earlier versions, which are read as the names of today.
 
 The lake's settings once had names of their own (`env`, `warmup_env`, `guard.max_hole_change`). They are read, in files
 and on the command line, as the names that settings of every environment have now; nothing is written in them.
