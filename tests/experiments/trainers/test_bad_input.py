@@ -92,7 +92,7 @@ def test_a_step_that_is_no_number_is_a_line(folder, step):
 
 @pytest.mark.parametrize(
     ("changes", "told"),
-    [({"cell": Problem("").cell}, ["record: problem", "does not fit"]), ({"version": 99}, ["version 99", "newest", 1])],
+    [({"cell": Problem("").cell}, ["record: problem", "('', (), ())"]), ({"version": 99}, ["version 99", "newest", 1])],
 )
 def test_a_problem_of_another_space_or_a_version_to_come_is_not_recorded(folder, changes, told):
     source, recorder = ProblemSource(folder.path), OutcomeRecorder(folder.path)
