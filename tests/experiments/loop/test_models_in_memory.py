@@ -12,9 +12,9 @@ from tests.support.models.tiny_policy import tiny_run
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("teacher", "work", "times"), [("rules", "validate_stage", 3), ("self", "roll_out", 4)])
+@pytest.mark.parametrize(("teacher", "work", "times"), [("rules", "validate_stage", 3), ("self", "roll_out", 1)])
 def test_no_policy_is_held_when_another_is_read(teacher, work, times, monkeypatch, tmp_path):
-    """To be validated, after the warm-up and each of two stages; and for a trial of the engineer's proposal."""
+    """To be validated, after the warm-up and each of two stages; and for the trial of a proposal that a policy made."""
     held: list[int] = []
     do = getattr(LakeTrainee, work)
 
