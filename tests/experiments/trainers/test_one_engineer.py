@@ -258,7 +258,7 @@ def train_stage(trainee: Scripted, stage: Stage, previous: Stage, number: int, t
 
 def assert_loop_decides_alike(case: Case, path: Path, patch: pytest.MonkeyPatch) -> None:
     """The closed loop, of which each step is a record."""
-    for name, stand_in in (("make_trainee", Scripted), ("warm_up", warm_up), ("train_stage", train_stage)):
+    for name, stand_in in (("make_trainee", Scripted), ("warm_up_run", warm_up), ("train_stage", train_stage)):
         patch.setattr(closed_loop, name, stand_in)
     if case.tools:
         patch.setattr(teacher_models, "make_run_tools", lambda *_: case.tools)
@@ -307,7 +307,7 @@ def test_a_folder_decides_as_an_engineer_in_memory(name, assert_alike, tmp_path)
 
 def test_a_run_whose_first_groups_have_no_lengths_goes_on_per_problem(tmp_path, monkeypatch):
     case = make_case("fixed")
-    for name, stand_in in (("make_trainee", Scripted), ("warm_up", warm_up), ("train_stage", train_stage)):
+    for name, stand_in in (("make_trainee", Scripted), ("warm_up_run", warm_up), ("train_stage", train_stage)):
         monkeypatch.setattr(closed_loop, name, stand_in)
     new, old = RunFolder(tmp_path / "new"), RunFolder(tmp_path / "old")
     closed_loop.run(case.settings, new)
