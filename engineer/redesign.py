@@ -25,6 +25,7 @@ from lakewright.engineer.argument_checks import (
 from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, make_forecast
+from lakewright.engineer.difficulty.graded_rewards import find_graded
 from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
@@ -45,6 +46,7 @@ from lakewright.engineer.start import find_start
 from lakewright.engineer.state import (
     STATE,
     State,
+    add_observations,
     advance_round,
     gather_known,
     make_evidence,
@@ -62,7 +64,6 @@ from lakewright.engineer.steps import (
     decide_next,
     decide_nothing,
     find_delta,
-    grow_older,
     list_held,
     negotiate,
     observe_answers,
@@ -224,15 +225,15 @@ class Engineer:
         if not found and not seen.count and getattr(self.teacher, "reads_outcomes", False):
             forecast = state.forecast or self.fit_forecast(())
             return decide_nothing(make_evidence(state, found, seen, forecast, **known), forecast)
-        observations = [*seen.observations, *grow_older(state.observations, self.settings.difficulty)]
-        tested = [*observe_answers(outcomes, design, self.space), *grow_older(state.tested, self.settings.difficulty)]
         answers, rollback = order_answers(outcomes, self.held_out), self.settings.rollback
         before = state.find_digits_before(answers) if rollback.enabled else ""
         teacher_state = save_state(self.teacher)
         try:
             comparison = journal.note("comparison", lambda: compare_rounds(before, answers.digits))
             fallen = [comparison.summary()] if comparison and has_fallen(comparison, rollback) else []
-            doubts = find_doubts([*(one.outcomes for one in state.history), found], self.space)
+            tested, undone = observe_answers(outcomes, design, self.space), bool(fallen) and rollback.weights
+            observations, tested = add_observations(state, seen, tested, self.settings.difficulty, undone=undone)
+            doubts = find_doubts([*state.outcomes, found], self.space, find_graded(observations))
             forecast = journal.note("forecast", lambda: self.fit_forecast(observations, tested, state.forecast, doubts))
             evidence = journal.note("evidence", lambda: make_evidence(state, found, seen, forecast, **known))
             following, attempts, trial = self._choose_next(evidence, forecast, fallen, journal, keys)

@@ -16,7 +16,7 @@ class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     level: Share = 0.05
     """Significance level of the one-sided McNemar test."""
     weights: bool = True
-    """Whether the weights are restored, too, not only the config."""
+    """Whether the trainer restores the weights, too: then the policy of a stage that is rolled back is forgotten."""
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

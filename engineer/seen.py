@@ -130,4 +130,7 @@ def _add_observation(one: Observation, other: Observation) -> Observation:
     # Unknown is not zero: one part without lengths makes the sum unknown. Both have a variance, or both have none.
     variance = None if one.variance is None or other.variance is None else one.variance + other.variance
     sums = {name: getattr(one, name) + getattr(other, name) for name in ("groups", "success", "answers")}
-    return msgspec.structs.replace(one, **sums, variance=variance, tokens=_add_tokens((one.tokens, other.tokens)))
+    graded = (one.graded or 0.0) + (other.graded or 0.0) or msgspec.UNSET
+    return msgspec.structs.replace(
+        one, **sums, variance=variance, tokens=_add_tokens((one.tokens, other.tokens)), graded=graded
+    )

@@ -27,7 +27,8 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of a redesign."""
     trial: TrialSettings = TrialSettings()
     """How proposals are tried, if the policy can be rolled out."""
-    rollback: RollbackSettings = RollbackSettings()
+    # A trainer that knows nothing of the engineer keeps its weights; the closed loop, which restores them, says so.
+    rollback: RollbackSettings = RollbackSettings(weights=False)
     """When a design that lowered validation is rolled back."""
     proposals: Count = 1
     """How many changes a teacher proposes, to be tried side by side."""

@@ -7,7 +7,7 @@ The engineer doubts such a stratum (`find_doubts`): it gets no more than the gua
 say nothing about others. Every ROUNDS_TO_RECHECK rounds it is checked again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -218,12 +218,17 @@ class Doubt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{describe_suspect(word, self.stratum, self.reason)}; {what}"
 
 
-def find_doubts(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -> list[Doubt]:
+def find_doubts(
+    rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace, graded: Collection[Stratum] = ()
+) -> list[Doubt]:
     """The strata whose graders are suspect by more answers than `find_suspect_graders` needs.
 
     A round in which no stratum succeeds says nothing. One valid answer among the last ends a doubt.
 
-    rounds: the outcomes of each round; the last is this round.
+    Args:
+        rounds: the outcomes of each round; the last is this round.
+        space: the design space.
+        graded: strata from `find_graded`, which are never doubted.
     """
     # The length of a doubt is counted anew from the rounds themselves, so that a restored engineer has the same.
     reasons = doubted = _map_doubted(rounds, space)
@@ -233,7 +238,7 @@ def find_doubts(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -
         back += 1
         earlier = _map_doubted(rounds[:-back], space)
         doubted = {stratum: reason for stratum, reason in doubted.items() if stratum in earlier}
-    return [Doubt(stratum, reason, counts[stratum]) for stratum, reason in reasons.items()]
+    return [Doubt(stratum, reason, counts[stratum]) for stratum, reason in reasons.items() if stratum not in graded]
 
 
 def _map_doubted(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -> dict[Stratum, str]:

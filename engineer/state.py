@@ -19,7 +19,7 @@ from lakewright.engineer.argument_checks import (
 from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast
-from lakewright.engineer.difficulty.model import Observation
+from lakewright.engineer.difficulty.model import DifficultySettings, Observation
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.outcomes import HeldOutAnswers
 from lakewright.engineer.problems import Group
@@ -28,7 +28,7 @@ from lakewright.engineer.samplers.supply import Sampling
 from lakewright.engineer.seen import Seen, SeenCells
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.space_checks import check_cell_of, check_design
-from lakewright.engineer.steps import Decision
+from lakewright.engineer.steps import Decision, grow_older
 from lakewright.engineer.tally import Case, Drawn, Tally
 
 STATE = 1  # the form of a state
@@ -74,9 +74,38 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     def standing_answers(self, answers: HeldOutAnswers) -> None:
         self.standing_digits, self.standing_digest = answers
 
+    @property
+    def outcomes(self) -> list[Mapping[Stratum, Tally]]:
+        """The outcomes of each round."""
+        return [one.outcomes for one in self.history]
+
     def find_digits_before(self, answers: HeldOutAnswers) -> str:
         """The digits to compare answers with; empty if they are to other problems. Old states do not say which."""
         return self.standing_digits if len({answers.digest, self.standing_digest} - {""}) < 2 else ""
+
+
+def add_observations(
+    state: State,
+    seen: SeenCells,
+    tested: Sequence[Observation],
+    settings: DifficultySettings,
+    *,
+    undone: bool,
+) -> tuple[list[Observation], list[Observation]]:
+    """The observations of groups and of held-out answers of all rounds, the earlier ones a round older.
+
+    Args:
+        state: has the earlier ones.
+        seen: the groups of the round.
+        tested: the answers to held-out problems after its training.
+        settings: the settings of the difficulty model.
+        undone: whether that training is undone, because the weights from before it were restored.
+    """
+    groups = seen.observations
+    if undone:
+        # The policy goes on as it was before the round: its groups still tell of it, but they trained nothing.
+        groups, tested = [msgspec.structs.replace(one, tried=True) for one in groups], []
+    return [*groups, *grow_older(state.observations, settings)], [*tested, *grow_older(state.tested, settings)]
 
 
 def advance_round(

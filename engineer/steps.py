@@ -210,8 +210,8 @@ class Decision(msgspec.Struct, frozen=True):
     before: the design until now. evidence: what the teacher was asked about. attempts: its proposals with the guard's
     verdicts; the last one counts; empty if an earlier design is back. trial: the proposals' trial, if it was held.
     comparison: the held-out answers of this round beside the answers of the policy that it was trained from.
-    rolled_back: whether validation fell; then the trainer restores the weights from before, unless `rollback.weights`
-    is off. line, short, strata: the texts of `explain` and `summary`.
+    rolled_back: whether validation fell; with `rollback.weights`, the trainer then restores the weights from before.
+    line, short, strata: the texts of `explain` and `summary`.
     """
 
     next: Next

@@ -223,8 +223,9 @@ def test_the_walk_of_a_design_follows_the_steps_of_a_stage():
     assert len(steps) == 2
     assert [name for name in calls if name in (*steps, "trainee.validate_stage")] == [*steps, "trainee.validate_stage"]
     decided = (HOUSE / "engineer" / "redesign.py").read_text()
-    files = [FILES.get(step, step) for step in re.findall(r"journal\.keep\(\s*\"(\w+)\"", decided)]
-    assert re.findall(r"`(\w+)\.json`", walk[walk.index("RunEngineer") :]) == [*files, "done"]
+    files = [FILES.get(step, step) for step in re.findall(r"journal\.note\(\s*\"(\w+)\"", decided)]
+    assert "journal.note_next(" in decided
+    assert re.findall(r"`(\w+)\.json`", walk[walk.index("RunEngineer") :]) == [*files, "next", "done"]
 
 
 @each_page

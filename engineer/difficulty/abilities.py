@@ -33,6 +33,7 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     leverage: float [S], the gain on the held-out problems by the signal of one problem, 1 in the mean over the strata;
     empty if no problems are held out. It is per token if lengths of answers are known. evenness: float [S], how even
     the problems of a cell are (see `DifficultyModel`); empty in files of earlier versions, which knew one for all.
+    graded: float [S], the mean signal of a group without a valid answer; unset if no such group had any.
     """
 
     mean: list[list[float]]
@@ -41,6 +42,7 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     step: float
     leverage: list[float] = []
     evenness: list[float] = []
+    graded: list[float] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Effects(NamedTuple):
@@ -174,7 +176,7 @@ def check_abilities(known: Abilities, space: DesignSpace) -> None:
     strata, size = len(space.strata), count_effects(known, space) + count_rates(space)
     rows = [size] * strata
     square = [[len(row) for row in part] == [size] * size for part in known.covariance]
-    of_strata = all(len(row) in (0, strata) for row in (known.leverage, known.evenness))
+    of_strata = all(len(row) in (0, strata) for row in (known.leverage, known.evenness, known.graded or []))
     fits = [len(row) for row in known.mean] == rows and len(square) == strata and all(square) and of_strata
     if not fits or known.unit <= 0:
         said = f"state: forecast: its model is not of {size} numbers for each of {strata} {space.words.path}"

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from lakewright.engineer.cells import Stratum
@@ -18,6 +19,7 @@ from lakewright.engineer.difficulty.abilities import (
     regress_on_order,
     share_signals,
 )
+from lakewright.engineer.difficulty.graded_rewards import measure_graded
 from lakewright.engineer.difficulty.model import Objective, Observation, receive_signals
 from lakewright.engineer.space import DesignSpace
 
@@ -140,7 +142,9 @@ def fit_abilities(
     groups = float(sum(one.groups for one in (*observations, *tested)))
     of_strata = np.full(len(space.strata), overall)
     of_strata[used] = evenness
-    return Fitted(_make_abilities(mean, covariance, unit, shared, of_strata.tolist()), overall, groups)
+    abilities = _make_abilities(mean, covariance, unit, shared, of_strata.tolist())
+    graded = measure_graded(recent, space)
+    return Fitted(msgspec.structs.replace(abilities, graded=graded), overall, groups)
 
 
 def _make_abilities(
@@ -199,8 +203,11 @@ def _list_signals(
             received[last - 1 - one.age, rank, 2 + number] += amount * bool(one.cell.values[place])
     # What others do to a stratum is a signal of its own, with a rate of its own, learned from all strata.
     received[:, :, OTHERS] = received[:, :, OWN] @ share_signals(space).T
-    rounds = received[:, :, OWN].sum(axis=1)
-    unit = float(rounds[rounds > 0].mean()) / strata if (rounds > 0).any() else 1.0
+    own = received[:, :, OWN]
+    rounds = own.sum(axis=1)
+    # Weighed by the signals themselves: strata that receive none do not count, however many the space has.
+    usual = (own * (own / np.maximum(rounds, np.finfo(float).tiny)[:, None])).sum(axis=1)[rounds > 0]
+    unit = float(usual.mean()) if len(usual) and usual.mean() > 0 else 1.0
     return received / unit, unit
 
 

@@ -262,7 +262,7 @@ def predict_grid(
     if not model.abilities or not model.abilities.leverage:
         return rows
     leverage = np.array([model.find_leverage(cell.stratum, space) for cell in cells])
-    worth = (model.expect_signal(predicted.mean, evenness) * leverage).tolist()
+    worth = (model.expect_signal(predicted.mean, evenness, model.list_graded(cells, space)) * leverage).tolist()
     return [msgspec.structs.replace(row, worth=one) for row, one in zip(rows, worth, strict=True)]
 
 

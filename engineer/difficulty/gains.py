@@ -44,9 +44,9 @@ class Kinds(NamedTuple):
     """The kinds of N cells, G in all, at most L cells each, and their held-out cells, at most H each.
 
     points, places: the effects and the places of the cells' strata. kind, number: int [N], the kind of each cell and
-    its number there. cells: int [G, L]; a kind with fewer has its first cell again. strata: int [G]; evenness: float
-    [G]. traits: float [G, J]. tested: int [G, H], the held-out cells of the stratum; weights: float [G, H], 0 beyond
-    their number.
+    its number there. cells: int [G, L]; a kind with fewer has its first cell again. strata: int [G]; evenness, graded:
+    float [G]. traits: float [G, J]. tested: int [G, H], the held-out cells of the stratum; weights: float [G, H], 0
+    beyond their number.
     """
 
     points: np.ndarray
@@ -56,6 +56,7 @@ class Kinds(NamedTuple):
     cells: np.ndarray
     strata: np.ndarray
     evenness: np.ndarray
+    graded: np.ndarray
     traits: np.ndarray
     tested: np.ndarray
     weights: np.ndarray
@@ -123,7 +124,12 @@ class Learners:
 
     def expect_signals(self, cells: Sequence[Cell]) -> np.ndarray:
         """The signal of one problem of each cell, float [M, N], 1 being the most."""
-        return self.model.expect_signal(self.predict(cells), self.model.list_evenness(cells, self.space))
+        return self._expect(self.predict(cells), cells)
+
+    def _expect(self, success: np.ndarray, cells: Sequence[Cell]) -> np.ndarray:
+        """The signal of problems of cells, float [..., N]. success: P(valid) of each."""
+        shape = self.model.list_evenness(cells, self.space), self.model.list_graded(cells, self.space)
+        return self.model.expect_signal(success, *shape)
 
     def measure_leverage(self, cells: Sequence[Cell]) -> np.ndarray:
         """The gain in held-out P(valid) for the signal of one problem of each cell, float [M, N]."""
@@ -150,7 +156,7 @@ class Learners:
         members: dict[tuple[int, tuple[bool, ...]], list[int]] = {}
         for cell, key in enumerate(zip(places.tolist(), traits, strict=True)):
             members.setdefault(key, []).append(cell)
-        most = max(map(len, members.values()))
+        most, first = max(map(len, members.values())), [cells[mine[0]] for mine in members.values()]
         tested = [np.flatnonzero(self._held_out_places == stratum) for stratum, _ in members]
         width = max(1, *map(len, tested))
         kind, number = np.zeros(len(cells), int), np.zeros(len(cells), int)
@@ -163,7 +169,8 @@ class Learners:
             number=number,
             cells=np.array([mine + mine[:1] * (most - len(mine)) for mine in members.values()]),
             strata=np.array([stratum for stratum, _ in members]),
-            evenness=self.model.list_evenness([cells[mine[0]] for mine in members.values()], self.space),
+            evenness=self.model.list_evenness(first, self.space),
+            graded=self.model.list_graded(first, self.space),
             traits=np.array([having for _, having in members], float).reshape(len(members), -1),
             tested=np.stack([np.pad(mine, (0, width - len(mine))) for mine in tested]),
             weights=np.stack(
@@ -189,7 +196,8 @@ class Learners:
         signs = self._traits[kinds.tested] - 0.5
         rates, others = self.rates[:, kinds.strata], self._reach_others()[:, kinds.strata]
         before = (apply_logistic(tested) * kinds.weights).sum(axis=-1)
-        now = self.model.expect_signal(apply_logistic(levels), kinds.evenness[:, None])
+        shape = kinds.evenness[:, None], kinds.graded[:, None]
+        now = self.model.expect_signal(apply_logistic(levels), *shape)
         ability, received, best = np.zeros(before.shape), np.zeros(before.shape), np.zeros(before.shape)
         having = np.zeros((*before.shape, len(self.space.traits)))
 
@@ -201,7 +209,7 @@ class Learners:
             # Problems with a trait have half of its effect, as `compute_effects` codes it.
             own = ability + 0.5 * (having * kinds.traits).sum(axis=-1)
             chances = apply_logistic(levels + own[..., None])
-            return self.model.expect_signal(chances, kinds.evenness[:, None]).max(axis=-1)
+            return self.model.expect_signal(chances, *shape).max(axis=-1)
 
         signal, last = now.max(axis=-1), 0.0
         for end in (problems * (np.arange(1, LOOKS + 1) / LOOKS) ** 2).tolist():
@@ -228,8 +236,7 @@ class Learners:
         points, places = self._place(cells)
         turns = np.arange(len(cells))
         logits = np.einsum("mk,mk->m", points, self.effects[turns, places])
-        evenness = self.model.list_evenness(cells, self.space)
-        signal = self.model.expect_signal(apply_logistic(logits), evenness) * problems / self.unit
+        signal = self._expect(apply_logistic(logits), cells) * problems / self.unit
         self.effects[turns, places, 0] += signal * self.rates[turns, places, OWN]
         self.effects[:, :, 0] += signal[:, None] * self._near[:, places].T * self.rates[:, :, OTHERS]
         for number, place in enumerate(self.space.traits):

@@ -31,6 +31,7 @@ from lakewright.engineer.space import DesignSpace
 NODES = np.linspace(-8, 8, 401)  # of the quadrature, in standard deviations; denser than the logistic function is steep
 MASSES = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()  # of a standard normal distribution at NODES
 WIDE = 3.0  # how many times wider the prior of the main effects is than that of interactions
+USUAL_GROUP = 8  # answers of a group, for the chance that none of them is valid
 OWN_SPREAD = 2.0  # the prior's deviation, in logits, of the own effects of strata that have no order
 
 Objective = Literal["learnability", "regret"]
@@ -44,8 +45,9 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     success: the sum over the groups of their shares of valid answers. variance: the sum of the unbiased estimates of
     p (1 - p), k (G - k) / (G (G - 1)); None if groups are one answer, as on held-out problems. answers: their number in
-    all groups; 0 in files of version 0.2, which count a group as one. tried: whether they are of a trial after the
-    round, which trains nothing. tokens: the length of all answers; unset if unknown.
+    all groups; 0 in files of version 0.2, which count a group as one. tried: whether they trained nothing, as in a
+    trial, or in a round whose weights were restored. tokens: the length of all answers; unset if
+    unknown. graded: the sum over the groups without a valid answer of the signal of their rewards; unset if it is 0.
     """
 
     cell: Cell
@@ -56,6 +58,7 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: int = 0
     tried: bool = False
     tokens: int | msgspec.UnsetType = msgspec.UNSET
+    graded: float | msgspec.UnsetType = msgspec.UNSET
 
 
 def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list[Observation]:
@@ -86,14 +89,19 @@ def _observe_cell(cell: Cell, groups: list[RolloutGroup], age: int) -> Observati
     success = sum(valid / answers for valid, answers in counts)
     parts = [valid * (answers - valid) / (answers * (answers - 1)) for valid, answers in counts if answers > 1]
     variance = sum(parts) if parts else None
-    return Observation(cell, len(groups), success, variance, age, sum(answers for _, answers in counts))
+    # As 4 m (1 - m) is of rewards 0 and 1. Rewards of another scale than a valid answer's 1 must not count for more.
+    failed = [group for group in groups if group.informative and not group.valid]
+    graded = sum(min(1.0, 4 * group.spread**2 * (1 - 1 / group.completions)) for group in failed)
+    answers = sum(answers for _, answers in counts)
+    return Observation(cell, len(groups), success, variance, age, answers, graded=graded or msgspec.UNSET)
 
 
 def receive_signals(seen: Observation, objective: Objective) -> float:
     """The signal of training on the groups of a cell, where the strongest possible group counts as 1.
 
     With m the share of valid answers of a group: 4 m (1 - m), four times the variance of its rewards; and if each group
-    holds a right answer (regret), half of that and half of 1 - m, by how much that answer beats the policy's own.
+    holds a right answer (regret), half of that and half of 1 - m, by how much that answer beats the policy's own. A
+    group without a valid answer gives signal if rewards are graded.
     """
     size = (seen.answers or seen.groups) / seen.groups
     # G - 1 over G: an unbiased variance is of all answers there might be, a signal of the answers there were.
@@ -101,7 +109,8 @@ def receive_signals(seen: Observation, objective: Objective) -> float:
     differ = (
         seen.success - seen.success**2 / seen.groups if seen.variance is None else seen.variance * (size - 1) / size
     )
-    return 2 * differ + (seen.groups - seen.success) / 2 if objective == "regret" else 4 * differ
+    graded = seen.graded or 0.0
+    return graded + (2 * differ + (seen.groups - seen.success) / 2 if objective == "regret" else 4 * differ)
 
 
 def value_of(success: Values, objective: Objective) -> Values:
@@ -153,13 +162,14 @@ class Prediction(msgspec.Struct, frozen=True):
 
 class Sample(NamedTuple):
     """P(valid) of N cells under each of M weights, float [M, N] each: `success`, and `best`, the largest of it and that
-    of the cells that differ in their traits alone. leverage: float [N], what their signal is worth. evenness: float
-    [N], of their strata."""
+    of the cells that differ in their traits alone. leverage: float [N], what their signal is worth. evenness,
+    graded: float [N], of their strata."""
 
     success: np.ndarray
     best: np.ndarray
     leverage: np.ndarray
     evenness: np.ndarray
+    graded: np.ndarray
 
 
 class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -211,7 +221,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             others = [mine[turn] if turn < len(mine) else cell for mine, cell in zip(siblings, cells, strict=True)]
             best = np.maximum(best, self.predict_drawn(drawn, others, space))
         leverage = np.array([self.find_leverage(cell.stratum, space) for cell in cells])
-        return Sample(success, best, leverage, self.list_evenness(cells, space))
+        return Sample(success, best, leverage, self.list_evenness(cells, space), self.list_graded(cells, space))
 
     def find_leverage(self, stratum: Stratum, space: DesignSpace) -> float:
         """The gain on the held-out problems by the signal of a problem of a stratum; 1 if the model has no answers."""
@@ -222,6 +232,11 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The evenness of each cell's stratum, float [N]; files of earlier versions know one for all strata."""
         known = self.abilities.evenness if self.abilities else []
         return np.array([known[space.ranks[cell.stratum]] if known else self.evenness for cell in cells])
+
+    def list_graded(self, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
+        """The signal of a group without a valid answer in each cell's stratum, float [N]; 0 without graded rewards."""
+        known = (self.abilities.graded if self.abilities else None) or [0.0] * len(space.strata)
+        return np.array([known[space.ranks[cell.stratum]] for cell in cells])
 
     def _draw_weights(self, rng: np.random.Generator, count: int) -> np.ndarray:
         if self.abilities:
@@ -244,17 +259,19 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         easier kind of problems of a stratum and its levels, and more for the other.
         """
         regret = self.objective == "regret"
-        signal = 1 - drawn.success if regret else self.learnability(drawn.success, drawn.evenness)
+        # A quarter of the signal, which is 4 p (1 - p) of answers that are valid or not.
+        signal = 1 - drawn.success if regret else self.expect_signal(drawn.success, drawn.evenness, drawn.graded) / 4
         return signal * drawn.best**self.reach * drawn.leverage
 
-    def expect_signal(self, success: np.ndarray, evenness: np.ndarray) -> np.ndarray:
-        """The signal, at most 1, that groups of answers to problems of cells are expected to give.
+    def expect_signal(self, success: np.ndarray, evenness: np.ndarray, graded: np.ndarray) -> np.ndarray:
+        """The signal, about 1 at most, that groups of answers to problems of cells are expected to give.
 
-        success: P(valid) of the cells, of any shape. evenness: one for each cell, in a shape that fits.
+        success: P(valid) of the cells, of any shape. evenness, graded: one for each cell, in a shape that fits.
         `receive_signals` says what a signal is.
         """
         differ = self.learnability(success, evenness)
-        return 2 * differ + (1 - success) / 2 if self.objective == "regret" else 4 * differ
+        own = 2 * differ + (1 - success) / 2 if self.objective == "regret" else 4 * differ
+        return own + graded * (1 - success) ** USUAL_GROUP
 
     def learnability(self, success: np.ndarray, evenness: np.ndarray) -> np.ndarray:
         """The expected p (1 - p) of problems of cells whose P(valid) is `success`. evenness: see `expect_signal`."""

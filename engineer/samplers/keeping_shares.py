@@ -54,7 +54,8 @@ class SignalSampler(MemorylessSampler):
             ]
             distinct = list(dict.fromkeys(cell for row in cells for cell in row))
             model, space = known.model, fresh.environment.space
-            signals = model.expect_signal(model.predict(distinct, space).mean, model.list_evenness(distinct, space))
+            shape = model.list_evenness(distinct, space), model.list_graded(distinct, space)
+            signals = model.expect_signal(model.predict(distinct, space).mean, *shape)
             signal = dict(zip(distinct, signals.tolist(), strict=True))
             for place, row in enumerate(cells):
                 # Within BETTER of the best the first is taken, so that rounding does not decide, and most places keep

@@ -41,7 +41,7 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "trial.prior": (False, {}),
     "rollback.enabled": (False, {}),
     "rollback.level": (0.0, {}),
-    "rollback.weights": (False, {}),
+    "rollback.weights": (True, {}),
     "proposals": (2, {}),
     "sampler.name": ("redraw", {}),
     "sampler.options": ({"turns": 1}, {"sampler.name": "redraw"}),

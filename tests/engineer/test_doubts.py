@@ -192,3 +192,35 @@ def test_what_is_doubted_says_nothing_of_others(model):
     assert np.abs(predict([*good, *bad]) - predict(good)).max() > 0.01
     fitted = fit_abilities([*good, *bad], [], space, "learnability", [4])
     assert fitted.abilities.mean[3][0] < fitted.abilities.mean[2][0] - 1  # its own ability is what was seen
+
+
+class Essays(Environment):
+    """A task whose answers are valid or not, and one that nobody solves yet, whose answers earn more or less."""
+
+    space = DesignSpace(("sums", "essays"), (), failures=("wrong", "no_answer"))
+
+    def make(self, cell, rng):
+        return Problem(f"{cell.stratum} {rng.random()}", "1")
+
+    def judge(self, problem, answer):
+        if problem.cell.stratum == "sums":
+            return Verdict(True, 1.0) if float(answer) > 0.2 else Verdict(False, 0.0, "wrong")
+        return Verdict(False, 0.9 * float(answer), "no_answer")
+
+
+def test_graded_rewards_teach_where_no_answer_is_valid_so_that_the_grader_is_not_doubted():
+    environment, rng = Essays(), random.Random(0)
+    held_out = environment.draw(environment.space.uniform(), 200, seed=1)
+    engineer = Engineer(environment, held_out=held_out)
+    for _ in range(3):
+        problems = engineer.draw(32)
+        engineer.observe(environment.groups(problems, [[str(rng.random()) for _ in range(8)] for _ in problems]))
+        decision = engineer.redesign(environment.tallies(held_out, [str(rng.random()) for _ in held_out]))
+        assert not decision.forecast.doubts
+        assert decision.design.strata["essays"]["share"] > 2 * GuardSettings().least_share(2)
+    # Four times the variance of rewards that are uniform from 0 to .9.
+    graded = dict(zip(environment.space.strata, decision.forecast.model.abilities.graded, strict=True))
+    assert graded["essays"] == pytest.approx(4 * 0.9**2 / 12 * 7 / 8, rel=0.2)
+    restored = Engineer(environment, held_out=held_out)
+    restored.load_state_dict(engineer.state_dict())
+    assert restored.forecast == engineer.forecast

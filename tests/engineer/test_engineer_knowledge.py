@@ -110,6 +110,29 @@ def test_a_policy_that_fell_is_compared_with_the_one_whose_weights_training_goes
         assert [one.rolled_back for one in mine.history] == [False, *back]
 
 
+def test_a_trainer_that_keeps_its_weights_is_rolled_back_once_for_one_fall():
+    mine = engineer("fixed")
+    mine.redesign(outcomes("all"))
+    assert [mine.redesign(outcomes(3)).rolled_back for _ in range(3)] == [True, False, False]
+
+
+def test_what_a_policy_answered_whose_weights_are_discarded_says_nothing_of_the_one_that_training_goes_on_with():
+    found = {}
+    for weights in (True, False):
+        mine = engineer("fixed", settings=EngineerSettings(rollback=RollbackSettings(weights=weights)))
+        mine.redesign(outcomes(3))
+        mine.redesign(outcomes(3))
+        problems = mine.draw(16)
+        mine.observe(ENVIRONMENT.groups(problems, [[problem.answer, "?"] for problem in problems]))
+        mine.redesign(outcomes("none"))
+        found[weights] = mine.forecast.model
+        assert found[weights].groups == (96 if weights else 136)
+    # The groups of the round were answered before its training, so they still count.
+    cells = [ENVIRONMENT.space.cell(3, terms=2, noise=False)]
+    kept, discarded = (found[weights].predict(cells, ENVIRONMENT.space).mean[0] for weights in (False, True))
+    assert kept < 0.3 < discarded
+
+
 def test_a_state_of_an_earlier_version_without_held_out_answers_is_read():
     mine = engineer()
     mine.redesign(outcomes(3))

@@ -170,7 +170,7 @@ def test_problems_that_are_known_or_not_give_less_signal_than_problems_that_are_
     assert rote < 0.2
     assert unseen == model.evenness
     predicted = model.predict([half, known], TASKS).mean
-    signals = model.expect_signal(predicted, model.list_evenness([half, known], TASKS))
+    signals = model.expect_signal(predicted, model.list_evenness([half, known], TASKS), np.zeros(2))
     assert signals[0] > 4 * signals[1]
 
 

@@ -103,7 +103,8 @@ def test_problems_of_most_expected_signal_are_chosen_and_nothing_is_rolled_out()
 
     def expect(problems):
         cells = [problem.cell for problem in problems]
-        return model.expect_signal(model.predict(cells, space).mean, model.list_evenness(cells, space))
+        shape = model.list_evenness(cells, space), model.list_graded(cells, space)
+        return model.expect_signal(model.predict(cells, space).mean, *shape)
 
     assert (expect(drawn) >= expect(plain) - 1e-6).all()
     assert expect(drawn).mean() > 1.5 * expect(plain).mean()

@@ -346,7 +346,7 @@ def test_the_script_has_trials_that_take_too_many_answers():
 
 
 def test_the_script_has_a_first_redesign_trials_and_a_rollback():
-    told = [one.decision for one in in_memory(make_case("difficulty"))]
+    told = [one.decision for one in in_memory(make_case("gain"))]
     assert told[0].design != START
     assert told[0].trial
     assert [one.rolled_back for one in told] == [False, False, True, False]

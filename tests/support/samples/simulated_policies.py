@@ -13,12 +13,14 @@ from lakewright.engineer.difficulty import (
     Observation,
     compute_features,
     fit_model,
+    make_forecast,
 )
 from lakewright.experiments.environments.lake import lake_space
 
 SPACE = lake_space()
 CELLS = [Cell(size, (hole, forced), (2,)) for size in (3, 5, 8) for hole in (0.1, 0.3) for forced in (False, True)]
 FEATURES = compute_features(CELLS, SPACE)
+DESIGN = SPACE.uniform()
 GROUP = 8  # answers of a group in training
 DEVIATES = np.linspace(-5, 5, 201)
 WEIGHTS = np.exp(-(DEVIATES**2) / 2) / np.exp(-(DEVIATES**2) / 2).sum()
@@ -59,14 +61,17 @@ def draw_mix(rng: np.random.Generator, near: Mix | None = None, far: float = 1.0
 
 
 def fit_policy(rng: np.random.Generator, policy: Policy, groups: Mix, settings: DifficultySettings) -> DifficultyModel:
-    """The difficulty model of a policy after so many groups of each cell, rounded."""
+    """The difficulty model of a policy after so many groups of each cell, rounded, and before any training on them."""
     found = []
     for place, cell in enumerate(CELLS):
         if count := round(groups.get(cell, 0)):
             valid = rng.binomial(GROUP, policy.draw_chances(rng, place, count))
             variance = (valid * (GROUP - valid)).sum() / (GROUP * (GROUP - 1))
-            found.append(Observation(cell, count, float(valid.sum() / GROUP), float(variance)))
-    return fit_model(found, settings, SPACE)
+            sums = count, float(valid.sum() / GROUP), float(variance)
+            found.append(Observation(cell, *sums, answers=count * GROUP, tried=True))
+    if settings.model == "regression":
+        return fit_model(found, settings, SPACE)
+    return make_forecast(DESIGN, found, [], settings, SPACE).model
 
 
 def logistic(x: np.ndarray) -> np.ndarray:
