@@ -49,7 +49,7 @@ class Outcomes(dict[Stratum, Tally]):
         space.
         """
         pairs = list(zip(*_check_verdicts(space, list(problems), list(verdicts)), strict=True))
-        outcomes = cls(tally_by_stratum(((problem.cell, _count_verdict(one, space)) for problem, one in pairs), space))
+        outcomes = cls(tally_by_stratum(((problem.cell, count_verdict(one, space)) for problem, one in pairs), space))
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
         outcomes.problem_keys = tuple(problem.key for problem, _ in pairs)
         outcomes.answers = Counter((problem.cell, verdict.valid) for problem, verdict in pairs)
@@ -88,7 +88,8 @@ def _tally_stratum(parts: Sequence[tuple[Cell, Tally]], space: DesignSpace) -> T
     return msgspec.structs.replace(whole, traits=traits)
 
 
-def _count_verdict(verdict: Verdict, space: DesignSpace) -> Tally:
+def count_verdict(verdict: Verdict, space: DesignSpace) -> Tally:
+    """The tally of one answer. An invalid one counts as such even if its failure is none of the space's."""
     failures = {name: int(not verdict.valid and verdict.failure == name) for name in space.failures}
     grades = {name: int(verdict.valid and name in verdict.grades) for name in space.grades}
     return Tally(1, int(verdict.valid), failures, grades)

@@ -90,11 +90,11 @@ def _read_design(path: Path | None) -> "Design | None":
 
 
 @app.command(name="next", help_epilogue="example: lakewright engineer next runs/e")
-def decide(folder: Folder, /, *, step: int | None = None, json: Json = False) -> None:
+def decide(folder: Folder, /, *, step: int | None = None, json: Json = False) -> int:
     """Read the outcomes since the last version, and write the next one.
 
-    Outcomes that cannot be used are left out, and a line on standard error says how many and why. Without new outcomes
-    nothing happens.
+    Outcomes that cannot be used are left out; a line on standard error says how many and why, and the exit code is 1.
+    Without new outcomes nothing happens.
 
     Args:
         folder: Where the engineer was begun.
@@ -102,7 +102,9 @@ def decide(folder: Folder, /, *, step: int | None = None, json: Json = False) ->
     """
     from lakewright.experiments.trainers.folder import EngineerFolder
 
-    _print_report(EngineerFolder(folder).next(step=step), json)
+    report = EngineerFolder(folder).next(step=step)
+    _print_report(report, json)
+    return 1 if report.counts.left_out else 0
 
 
 @app.command(help_epilogue="example: lakewright engineer undo runs/e")

@@ -46,8 +46,7 @@ class GroupBook:
     """The groups of answers to problems, of one version and one cell each, as their answers are read."""
 
     def __init__(self, space: DesignSpace) -> None:
-        self._codes = {"": 0} | {name: place for place, name in enumerate(space.failures, 1)}
-        self._names = ["", *space.failures]
+        self._codes = {name: place for place, name in enumerate(["", *space.failures], 1)}  # 0: a valid answer
         self._open: dict[bytes, tuple[Problem, array[int], array[float], array[int]]] = {}
 
     def add_answer(self, answer: Answer) -> bool:
@@ -56,7 +55,7 @@ class GroupBook:
         if new := answer.group not in self._open:
             self._open[answer.group] = (answer.problem, array("H"), array("d"), array("q"))
         _, codes, rewards, tokens = self._open[answer.group]
-        codes.append(self._codes[line.failure])
+        codes.append(0 if line.valid else self._codes[line.failure])
         rewards.append(line.reward)
         tokens.append(line.tokens)
         return new
@@ -75,7 +74,8 @@ class GroupBook:
     ) -> Group:
         count = _count_few if len(codes) <= FEW else _count_rewards
         fields = msgspec.structs.asdict(count(codes.tobytes(), rewards.tobytes())) | {"board": problem.key}
-        fields["failures"] = {self._names[code]: number for code, number in Counter(codes).items() if code}
+        counted = Counter(codes)
+        fields["failures"] = {name: counted[code] for name, code in self._codes.items() if name and counted[code]}
         # A trainer that gives no lengths gives 0 for all; a single answer may be empty.
         fields["tokens"] = sum(tokens) if any(tokens) else msgspec.UNSET
         return Group(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)

@@ -169,7 +169,6 @@ class EngineerFolder:
         totals, digest = self._read_outcomes(
             current, lambda groups: engineer().observe(groups), lambda: engineer().held_out or []
         )
-        complaint = totals.complaint(self.files.outcomes_path)
         first = self.setup.held_out if current.by == "begin" and not current.decisions else 0
         # A kill may have come while the answers before training were recorded.
         if first and policy and (not totals.pending or 0 < len(totals.tested.untrained) < first):
@@ -178,10 +177,10 @@ class EngineerFolder:
         if not totals.pending:
             line = f"no outcomes since version {current.version} was decided"
             line += f"; record answers to the {first} held-out problems, or begin with rollouts.url" if first else ""
-            return self._make_report(current, new=False, line=line, complaint=complaint)
+            return self._make_report(current, new=False, line=line, totals=totals)
         decision = engineer().redesign(totals.tested.tally())
         if unanswered and decision.design.version == current.version:
-            return self._make_report(current, new=False, line=f"undecided: {unanswered[0]}", complaint=complaint)
+            return self._make_report(current, new=False, line=f"undecided: {unanswered[0]}", totals=totals)
         following = self._make_version(current, decision, engineer())
         following = msgspec.structs.replace(
             following,
@@ -193,10 +192,9 @@ class EngineerFolder:
         )
         self.files.write_version(following)
         write_index(self.files.index_path, totals.make_index(digest))
-        new = following.version != current.version
-        report = self._make_report(following, new=new, line=decision.line, complaint=complaint)
-        cost = count_spent(following.decisions[-1:])
-        return msgspec.structs.replace(report, counts=following.counts, rolled_back=decision.rolled_back, spent=cost)
+        changed, cost = following.version != current.version, count_spent(following.decisions[-1:])
+        report = self._make_report(following, new=changed, line=decision.line, totals=totals)
+        return msgspec.structs.replace(report, rolled_back=decision.rolled_back, spent=cost)
 
     def undo(self) -> NextReport:
         """Goes back to the design of the version before, as a new version.
@@ -393,6 +391,9 @@ class EngineerFolder:
         following = self._make_following(current, decision.design, "engineer", decision.line)
         return msgspec.structs.replace(following, reasons=decision.next.reasons, decisions=[note], state=state)
 
-    def _make_report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> NextReport:
+    def _make_report(
+        self, version: Version, *, new: bool, line: str = "", totals: OutcomeTotals | None = None
+    ) -> NextReport:
         design = msgspec.to_builtins(self.files.describe_design(version.design))
-        return NextReport(version.version, version.by, new, line or version.line, design, complaint=complaint)
+        report = NextReport(version.version, version.by, new, line or version.line, design)
+        return totals.describe_in(report, self.files.outcomes_path) if totals else report

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.difficulty import Observation, observe_groups
-from lakewright.engineer.outcomes import Outcomes
+from lakewright.engineer.outcomes import Outcomes, count_verdict, tally_by_stratum
 from lakewright.engineer.problems import Group, Problem
 from lakewright.engineer.seen import pool_observations
 from lakewright.engineer.space import DesignSpace
@@ -80,11 +80,12 @@ class TestedAnswers:
 
     def _tally_some(self) -> None:
         answers, self._some = self._some, []
-        found = Outcomes.of(self._space, [one.problem for one in answers], [one.verdict for one in answers])
-        parts = [*self._strata, *(stratum for stratum in found if stratum not in self._strata)]
+        parts = ((one.cell, count_verdict(one.verdict, self._space)) for one in answers)
+        found = tally_by_stratum(parts, self._space)
+        strata = [*self._strata, *(stratum for stratum in found if stratum not in self._strata)]
         self._strata = {
             stratum: pool_tallies(table[stratum] for table in (self._strata, found) if stratum in table)
-            for stratum in parts
+            for stratum in strata
         }
 
     def _observe(self, groups: Iterable[Group]) -> None:

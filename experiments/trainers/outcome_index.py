@@ -32,7 +32,7 @@ class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     line, and how often each line without a number stood in it. names: the sorted digests of all answers that count.
     """
 
-    format: int = 2
+    format: int = 3
     offset: int = 0
     lines: int = 0
     digest: str = NOTHING

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import decode_line, make_whole, refuse_pipe
+from lakewright.engineer.calls import show
 from lakewright.engineer.cells import MOST_REWARD, Cell, WholeNumber, is_reward, stratum_of
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import DesignSpace
@@ -21,7 +22,7 @@ MOST_TORN = 16  # places where a line may begin behind torn ones
 LONGEST = 1 << 20  # bytes of a line
 CHUNK = 1 << 16  # bytes of a line that is too long, read at a time
 MOST_CELLS = 1 << 12  # that are remembered by the names in a line
-SHOWN = 80  # characters of a detail
+SHOWN, TOLD = 80, 240  # characters of a value, and of a value with its choices
 
 Split: TypeAlias = Literal["train", "held_out"]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -56,7 +57,7 @@ class RefusedError(Exception):
 
     def __init__(self, reason: str, detail: object = "") -> None:
         super().__init__(reason)
-        self.reason, self.detail = reason, f"{detail!s:.{SHOWN}}"
+        self.reason, self.detail = reason, f"{detail!s:.{TOLD}}"
 
 
 class LineChecker:
@@ -79,14 +80,23 @@ class LineChecker:
             raise RefusedError(f"over {LONGEST >> 20} MB", f"{text} bytes")
         line = self._decode_line(text)
         if line.version > self.newest:
-            raise RefusedError("an unknown version", line.version)
+            raise RefusedError("an unknown version", f"{line.version}; the newest is {self.newest}")
         if not is_reward(line.reward):
             raise RefusedError(f"a reward over {MOST_REWARD:g}", line.reward)
-        if (line.valid and line.failure) or (not line.valid and line.failure not in self.space.failures):
-            raise RefusedError("an unknown failure", repr(line.failure))
         if unknown := [grade for grade in line.grades if grade not in self.space.grades]:
-            raise RefusedError("an unknown grade", repr(unknown[0]))
+            raise RefusedError("an unknown grade", f"{show(unknown[0])}; {suggest(unknown[0], self.space.grades)}")
         return line, self._find_cell(line)
+
+    def drop_failure(self, line: Line) -> tuple[Line, str]:
+        """The line without a failure that its verdict cannot have, and why; or the line, and nothing.
+
+        To leave the line out would be worse: if one failure was renamed, all answers that are left would be valid.
+        """
+        if line.valid and line.failure:
+            return msgspec.structs.replace(line, failure=""), "a failure though they are valid"
+        if not line.valid and line.failure not in self.space.failures:
+            return msgspec.structs.replace(line, failure=""), "a failure that is not declared"
+        return line, ""
 
     def _decode_line(self, text: bytes) -> Line:
         """A line of a recorder, or one of another tool that means the same. Raises RefusedError."""
@@ -113,10 +123,11 @@ class LineChecker:
     def _make_cell(self, line: Line) -> Cell:
         stratum = stratum_of(line.stratum) if isinstance(line.stratum, str) else line.stratum
         if stratum not in self.space.ranks:
-            raise RefusedError("an unknown stratum", repr(stratum))
+            raise RefusedError("an unknown stratum", f"{show(stratum)}; {suggest(stratum, self.space.strata)}")
         known = {given.name for given in self.space.givens}
         if line.given and set(line.given) != known:
-            raise RefusedError("unknown givens", ", ".join(line.given))
+            listed = ", ".join(map(show, line.given))
+            raise RefusedError("unknown givens", f"{listed:.{SHOWN}}; write {', '.join(sorted(known)) or 'none'}")
         given = [line.given[each.name] for each in self.space.givens] if line.given else []
         try:
             cell = Cell(*self.space.cell(stratum, *given, **line.knobs))

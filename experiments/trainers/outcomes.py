@@ -18,7 +18,15 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.trainers.answer_groups import Answer, GroupBook
 from lakewright.experiments.trainers.held_out_answers import Find, TestedAnswers
 from lakewright.experiments.trainers.outcome_index import EMPTY, Index, Names, digest_name
-from lakewright.experiments.trainers.outcome_lines import Line, LineChecker, RefusedError, read_lines, split_torn
+from lakewright.experiments.trainers.outcome_lines import (
+    SHOWN,
+    Line,
+    LineChecker,
+    RefusedError,
+    read_lines,
+    split_torn,
+)
+from lakewright.experiments.trainers.reports import NextReport
 from lakewright.experiments.trainers.stratum_counts import StratumBook
 from lakewright.experiments.trainers.versions import Counts, FirstAnswer
 
@@ -27,6 +35,15 @@ Take = Callable[[list[Group]], None]
 
 class LeftOutLine(msgspec.Struct, frozen=True):
     """A line that is left out, and why: a reason, and the value that was there."""
+
+    number: int
+    reason: str
+    detail: str
+    fresh: bool
+
+
+class Dropped(msgspec.Struct, frozen=True):
+    """A failure that was dropped from a line that counts, and why."""
 
     number: int
     reason: str
@@ -59,8 +76,10 @@ class OutcomeReader:
         self.repeats = Repeats(index)
         self._checker = LineChecker(space, design, newest)
 
-    def read_answers(self, offset: int = 0) -> Iterator[Answer | LeftOutLine | Repeated]:
+    def read_answers(self, offset: int = 0) -> Iterator[Answer | Dropped | LeftOutLine | Repeated]:
         """The result of each line after the index; lines that end after `offset` are fresh.
+
+        A failure that was dropped comes before its answer.
 
         Lines that are appended from now on, and a last line without an end, are left for the next time.
         """
@@ -74,7 +93,10 @@ class OutcomeReader:
                     continue
                 if self.repeats.add_line(line):
                     group = digest_name(msgspec.json.encode((line.group, line.version, line.key, cell)))
-                    yield Answer(line, cell, group, end, fresh)
+                    named, reason = self._checker.drop_failure(line)
+                    if reason:
+                        yield Dropped(self.lines, reason, f"{line.failure!r:.{SHOWN}}", fresh)
+                    yield Answer(named, cell, group, end, fresh)
                 else:
                     yield Repeated(self.lines, line.group, fresh)
 
@@ -111,30 +133,35 @@ class OutcomeTotals:
 
     strata: counts of all lines of training. held_out: the number of answers to held-out problems in all lines. groups:
     those with fresh answers of training. repeated: fresh lines whose answers were there before. left_out: fresh lines
-    that don't count, by reason.
+    that don't count, by reason. dropped: likewise, fresh lines that count without their failure.
     """
 
     def __init__(self, reader: OutcomeReader, tested: TestedAnswers) -> None:
         self._reader, self.tested = reader, tested
         self.strata = StratumBook(reader.index.counts, reader.index.open_groups)
         self.held_out = reader.index.held_out
-        self._first: dict[str, LeftOutLine] = {}
+        self._first: dict[str, LeftOutLine | Dropped] = {}
         self._repeated: Repeated | None = None
         self.answers = self.tokens = self.groups = self.repeated = 0
-        self.left_out: Counter[str] = Counter()
+        self.left_out, self.dropped = Counter[str](), Counter[str]()
 
-    def add(self, one: Answer | LeftOutLine | Repeated) -> None:
+    def add(self, one: Answer | Dropped | LeftOutLine | Repeated) -> None:
         """Counts a line."""
         if isinstance(one, Answer):
             self._add_answer(one)
         elif not one.fresh:
             pass
-        elif isinstance(one, LeftOutLine):
-            self.left_out[one.reason] += 1
+        elif isinstance(one, LeftOutLine | Dropped):
+            (self.left_out if isinstance(one, LeftOutLine) else self.dropped)[one.reason] += 1
             self._first.setdefault(one.reason, one)
         else:
             self.repeated += 1
             self._repeated = self._repeated or one
+
+    def _list_reasons(self, counts: Counter[str]) -> str:
+        """How many lines there are for each reason, with the first."""
+        first = ((self._first[reason], count) for reason, count in counts.items())
+        return ", ".join(f"{count} with {one.reason} (line {one.number}: {one.detail})" for one, count in first)
 
     def _add_answer(self, answer: Answer) -> None:
         line = answer.line
@@ -162,6 +189,10 @@ class OutcomeTotals:
         """The fresh lines, counted."""
         return Counts(self.answers, self.tested.count, self.groups, self.tokens, dict(self.left_out))
 
+    def describe_in(self, report: NextReport, path: Path) -> NextReport:
+        """The report with the counts of the fresh lines, and the complaint."""
+        return msgspec.structs.replace(report, counts=self.count_fresh(), complaint=self.complaint(path))
+
     def make_index(self, digest: str) -> Index:
         """The index of all lines. digest: the SHA-256 of their bytes."""
         repeats = self._reader.repeats
@@ -178,16 +209,17 @@ class OutcomeTotals:
         )
 
     def complaint(self, path: Path) -> str:
-        """One line on the lines that don't count among the new ones; empty if all of them count."""
+        """One line on the lines that don't count among the new ones, or not whole; empty if all of them count."""
         parts = []
         if self.left_out:
-            found = [
-                f"{count} with {reason} (line {self._first[reason].number}: {self._first[reason].detail})"
-                for reason, count in self.left_out.items()
-            ]
             parts.append(
-                f"{_count_lines(self.left_out.total())} left out: {', '.join(found)}; "
+                f"{_count_lines(self.left_out.total())} left out: {self._list_reasons(self.left_out)}; "
                 "correct the program that writes them"
+            )
+        if self.dropped:
+            parts.append(
+                f"{_count_lines(self.dropped.total())} counted without a failure: {self._list_reasons(self.dropped)}; "
+                f"failures of invalid answers are {', '.join(self._reader.space.failures)}"
             )
         if again := self._repeated:
             parts.append(

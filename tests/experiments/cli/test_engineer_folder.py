@@ -22,9 +22,9 @@ def folder(tmp_path, capsys):
     return EngineerFolder(tmp_path / "e")
 
 
-def outputs(capsys, *words):
+def outputs(capsys, *words, expected=0):
     code, out, lines = lakewright(capsys, "engineer", *words)
-    assert code == 0, lines
+    assert code == expected, lines
     return out, lines
 
 
@@ -35,7 +35,7 @@ def test_a_folder_from_its_beginning_to_an_undo(folder, capsys):
     with open(folder.path / "outcomes.jsonl", "a") as outcomes:
         outcomes.write("{}\n")
     assert "version 0: 32 problems" not in outputs(capsys, "status", folder.path)[0]
-    out, lines = outputs(capsys, "next", folder.path, "--step", 5)
+    out, lines = outputs(capsys, "next", folder.path, "--step", 5, expected=1)  # which scripts notice
     assert out.startswith("version 1: ")
     assert len(lines) == 1
     assert "outcomes.jsonl: 1 line left out: 1 with a wrong field (line 129: " in lines[0]

@@ -13,7 +13,6 @@ import pytest
 
 from docs.examples.addition import Addition
 from lakewright.engineer import Cell, DesignSpace, Knob
-from lakewright.engineer.cells import MOST_REWARD
 from lakewright.experiments.trainers import answer_groups
 from lakewright.experiments.trainers.answer_groups import Answer
 from lakewright.experiments.trainers.outcome_lines import LONGEST, read_lines
@@ -213,73 +212,9 @@ def test_a_torn_line_waits_for_its_end_and_harms_no_other(folder):
     assert [fault.reason for fault in found.faults] == ["no JSON"]
 
 
-BAD = {
-    "an unknown stratum": {"stratum": "9"},
-    "an unknown version": {"version": 7},
-    "knobs that do not fit": {"knobs": {"terms": 2, "colour": 1}},
-    "an unknown failure": {"valid": False, "failure": "bored"},
-    "an unknown grade": {"grades": ["best"]},
-    "a number that is not finite": {"reward": float("nan")},
-    "a wrong field": {"tokens": -1},
-    "a reward over 1e+100": {"reward": -1e160},
-}
-
-
-@pytest.mark.parametrize("reason", BAD)
-def test_a_bad_outcome_is_left_out_and_said_in_one_line(folder, reason):
-    append(folder, GOOD, {**GOOD, **BAD[reason], "group": "bad"}, {**GOOD, "group": "last"})
-    report = folder.next()
-    assert (report.counts.answers, report.counts.left_out) == (2, {reason: 1})
-    assert report.complaint.startswith(f"{folder.path}/outcomes.jsonl: 1 line left out: 1 with {reason} (line 2: ")
-    assert report.complaint.endswith("correct the program that writes them")
-    assert "\n" not in report.complaint
-    assert len((folder.path / "outcomes.jsonl").read_bytes().splitlines()) == 3
-    assert not folder.next().complaint
-
-
-def test_a_line_that_is_no_json_is_shown_without_its_end(folder):
-    (folder.path / "outcomes.jsonl").write_text("garbage\n")
-    assert "with no JSON (line 1: garbage); " in folder.next().complaint
-
-
 def test_the_status_counts_outcomes_in_the_order_of_the_strata(folder):
     append(folder, *({**GOOD, "stratum": stratum, "group": stratum} for stratum in "4213"))
     assert list(folder.status().outcomes["0"]) == ["1", "2", "3", "4"]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        *[{"knobs": {"terms": 9, "carry": True}}, {"knobs": {"terms": 2}}, {"knobs": {"terms": 2, "carry": "yes"}}],
-        *[{"stratum": 2.5}, {"reward": "high"}, {"valid": "yes"}, {"group": ""}, {"split": "test"}, {"version": -1}],
-        *[{"reward": 10**400}, {"given": {"agents": 2}}, {"answer": -1}, {"failure": "wrong"}],
-        *[{"version": 10**30}, {"tokens": 10**30}, {"answer": 2**60}, {"reward": 1e101}, {"knobs": {"terms": 1e300}}],
-    ],
-    ids=str,
-)
-def test_other_bad_outcomes_are_left_out_too(folder, change):
-    append(folder, {**GOOD, **change})
-    found = read(folder)
-    assert (len(found.answers), len(found.faults)) == (0, 1)
-
-
-@pytest.mark.parametrize("digits", [5_000, 30])
-@pytest.mark.parametrize("quote", ['"', ""])
-def test_a_stratum_of_any_number_of_digits_is_left_out(folder, digits, quote):
-    line = json.dumps({**GOOD, "stratum": "?"}).replace('"?"', quote + "9" * digits + quote)
-    append(folder, GOOD, line.encode() + b"\n", {**GOOD, "group": "last"})
-    report = folder.next()
-    assert (report.counts.answers, sum(report.counts.left_out.values())) == (2, 1)
-    assert "outcomes.jsonl: 1 line left out: " in report.complaint
-
-
-def test_rewards_too_large_to_square_stop_no_later_decision(folder):
-    append(folder, *({**GOOD, "reward": sign * 1e160} for sign in (1, -1)), {**GOOD, "group": "sound"})
-    assert folder.next().counts.left_out == {"a reward over 1e+100": 2}
-    append(folder, *({**GOOD, "reward": sign * MOST_REWARD, "group": "most"} for sign in (1, -1)))
-    assert folder.next().counts.answers == 2
-    append(folder, {**GOOD, "group": "later"})
-    assert folder.next().counts.answers == 1
 
 
 def test_a_second_training_with_the_same_group_names_is_counted_and_said(folder):

@@ -1,0 +1,110 @@
+"""Outcomes that are left out, with a line that has the reason, and failures that are dropped from those that count."""
+
+import json
+
+import pytest
+
+from lakewright.engineer.cells import MOST_REWARD
+from tests.experiments.trainers.test_outcomes import GOOD, append, make_answers, read
+from tests.support.samples.engineer_folders import begin_engineer
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return begin_engineer(tmp_path / "e")
+
+
+BAD = {
+    "an unknown stratum": {"stratum": "9"},
+    "an unknown version": {"version": 7},
+    "knobs that do not fit": {"knobs": {"terms": 2, "colour": 1}},
+    "an unknown grade": {"grades": ["best"]},
+    "a number that is not finite": {"reward": float("nan")},
+    "a wrong field": {"tokens": -1},
+    "a reward over 1e+100": {"reward": -1e160},
+}
+
+
+@pytest.mark.parametrize("reason", BAD)
+def test_a_bad_outcome_is_left_out_and_said_in_one_line(folder, reason):
+    append(folder, GOOD, {**GOOD, **BAD[reason], "group": "bad"}, {**GOOD, "group": "last"})
+    report = folder.next()
+    assert (report.counts.answers, report.counts.left_out) == (2, {reason: 1})
+    assert report.complaint.startswith(f"{folder.path}/outcomes.jsonl: 1 line left out: 1 with {reason} (line 2: ")
+    assert report.complaint.endswith("correct the program that writes them")
+    assert "\n" not in report.complaint
+    assert len((folder.path / "outcomes.jsonl").read_bytes().splitlines()) == 3
+    assert not folder.next().complaint
+
+
+@pytest.mark.parametrize(
+    ("change", "remedy"),
+    [
+        ({"stratum": "22"}, "(line 1: 22; choose from 1, 2, 3, 4)"),
+        ({"version": 7}, "(line 1: 7; the newest is 0)"),
+        ({"grades": ["best"]}, "(line 1: 'best'; choose from none)"),
+        ({"given": {"agents": 2}}, "(line 1: 'agents'; write none)"),
+    ],
+)
+def test_the_line_about_an_unknown_name_has_the_choices(folder, change, remedy):
+    append(folder, {**GOOD, **change})
+    report = folder.next()
+    assert remedy in report.complaint
+    assert sum(report.counts.left_out.values()) == 1, "counted also if there is nothing to decide on"
+
+
+def test_an_answer_counts_by_its_verdict_though_its_failure_is_not_declared(folder):
+    """Else, after a failure was renamed, all answers that are left would be valid."""
+    for split in ("train", "held_out"):
+        some = make_answers(split, [1, 0, 0], split=split)
+        some[0]["failure"], some[1]["failure"], some[2]["failure"] = "wrong", "bored", ""
+        append(folder, *some, *make_answers(f"{split} 2", [0], split=split))
+    group, _ = read(folder).groups
+    assert (group.completions, group.valid, group.failures) == (3, 1, {})
+    assert folder.status().outcomes["0"]["2"] == (4, 1)
+    report = folder.next()
+    assert (report.counts.answers, report.counts.held_out, report.counts.left_out) == (4, 4, {})
+    assert "6 lines counted without a failure: 2 with a failure though they are valid (line 1: 'wrong'), 4 with " in (
+        report.complaint
+    )
+    assert "(line 2: 'bored'); failures of invalid answers are no_number, wrong" in report.complaint
+
+
+def test_a_line_that_is_no_json_is_shown_without_its_end(folder):
+    (folder.path / "outcomes.jsonl").write_text("garbage\n")
+    assert "with no JSON (line 1: garbage); " in folder.next().complaint
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *[{"knobs": {"terms": 9, "carry": True}}, {"knobs": {"terms": 2}}, {"knobs": {"terms": 2, "carry": "yes"}}],
+        *[{"stratum": 2.5}, {"reward": "high"}, {"valid": "yes"}, {"group": ""}, {"split": "test"}, {"version": -1}],
+        *[{"reward": 10**400}, {"given": {"agents": 2}}, {"answer": -1}],
+        *[{"version": 10**30}, {"tokens": 10**30}, {"answer": 2**60}, {"reward": 1e101}, {"knobs": {"terms": 1e300}}],
+    ],
+    ids=str,
+)
+def test_other_bad_outcomes_are_left_out_too(folder, change):
+    append(folder, {**GOOD, **change})
+    found = read(folder)
+    assert (len(found.answers), len(found.faults)) == (0, 1)
+
+
+@pytest.mark.parametrize("digits", [5_000, 30])
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_a_stratum_of_any_number_of_digits_is_left_out(folder, digits, quote):
+    line = json.dumps({**GOOD, "stratum": "?"}).replace('"?"', quote + "9" * digits + quote)
+    append(folder, GOOD, line.encode() + b"\n", {**GOOD, "group": "last"})
+    report = folder.next()
+    assert (report.counts.answers, sum(report.counts.left_out.values())) == (2, 1)
+    assert "outcomes.jsonl: 1 line left out: " in report.complaint
+
+
+def test_rewards_too_large_to_square_stop_no_later_decision(folder):
+    append(folder, *({**GOOD, "reward": sign * 1e160} for sign in (1, -1)), {**GOOD, "group": "sound"})
+    assert folder.next().counts.left_out == {"a reward over 1e+100": 2}
+    append(folder, *({**GOOD, "reward": sign * MOST_REWARD, "group": "most"} for sign in (1, -1)))
+    assert folder.next().counts.answers == 2
+    append(folder, {**GOOD, "group": "later"})
+    assert folder.next().counts.answers == 1
