@@ -89,7 +89,7 @@ def _tally_stratum(parts: Sequence[tuple[Cell, Tally]], space: DesignSpace) -> T
 
 
 def count_verdict(verdict: Verdict, space: DesignSpace) -> Tally:
-    """The tally of one answer. An invalid one counts as such even if its failure is none of the space's."""
+    """The tally of one answer. An invalid one counts as such even if the space doesn't have its failure."""
     failures = {name: int(not verdict.valid and verdict.failure == name) for name in space.failures}
     grades = {name: int(verdict.valid and name in verdict.grades) for name in space.grades}
     return Tally(1, int(verdict.valid), failures, grades)

@@ -159,7 +159,7 @@ class OutcomeTotals:
             self._repeated = self._repeated or one
 
     def _list_reasons(self, counts: Counter[str]) -> str:
-        """How many lines there are for each reason, with the first."""
+        """The number of lines for each reason, with the first line."""
         first = ((self._first[reason], count) for reason, count in counts.items())
         return ", ".join(f"{count} with {one.reason} (line {one.number}: {one.detail})" for one, count in first)
 
