@@ -8,6 +8,7 @@ resume_training(trainer)  # or trainer.train()
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -92,6 +93,7 @@ class EngineerTasks:
         )
         self.policy: TrainedPolicy | None = None
         self.members: dict[str, int] = {}  # of a group, by split, once training has begun
+        self._silent = True  # until there is an answer, or a warning that there is none
         self.reward_funcs: list[Callable[..., list[float]]] = [self.judge_answers]
         self.callbacks: list[TrainerCallback] = [DecideEverySteps(self)]
 
@@ -132,7 +134,34 @@ class EngineerTasks:
         if torch.distributed.is_initialized():
             torch.distributed.barrier()
 
+    def begin_training(self, step: int, members: dict[str, int], *, evaluates: bool) -> None:
+        """Notes that a training begins, and warns of what would silently lead to no decisions.
+
+        Nothing is refused, because a training that was killed before its first checkpoint begins at step 0 once more.
+
+        step: its first optimizer step. members: of a group, by split. evaluates: whether the trainer evaluates.
+        """
+        self.members = members
+        if _find_rank() != 0:
+            return
+        decided = self.folder.files.read_newest().step
+        if step == 0 and decided > 0:
+            _warn(
+                f"{self.folder.path}: has decided up to step {decided}, but this training begins at step 0, so nothing "
+                "is decided before, and groups with the same names don't count; choose another folder, or resume "
+                "from a checkpoint"
+            )
+        answered = self.policy or evaluates or self.folder.setup.settings.rollouts
+        if self.held_out and not answered:
+            _warn(
+                f"{self.folder.path}: has {len(self.held_out)} held-out problems that nobody answers; call "
+                "tasks.attach(trainer), or evaluate with eval_dataset=tasks.eval_dataset"
+            )
+
     def _decide_first(self, step: int) -> NextReport:
+        if self._silent and step > 0:
+            self._silent = False
+            _warn(f"step {step}: no answer was recorded; give GRPOTrainer reward_funcs=tasks.reward_funcs")
         if not self.policy:
             return self.folder.next(step=step)
         self.policy.step = step
@@ -145,9 +174,9 @@ class EngineerTasks:
         self,
         completions: list[Completion],
         completion_ids: list[list[int]],
-        place: list[int],
-        split: list[str],
         trainer_state: TrainerState,
+        place: Sequence[int] = (),
+        split: Sequence[str] = (),
         environments: Sequence[PlayedRollout] | None = None,
         log_metric: Callable[[str, float], None] | None = None,
         **_: Any,
@@ -156,15 +185,20 @@ class EngineerTasks:
 
         Args:
             completions, completion_ids: the completions of this process, as texts or messages, and as tokens.
-            place, split: columns of the data set.
             trainer_state: TRL's state, whose step names the groups.
+            place, split: columns of the data set.
             environments: TRL's environments, if it has an `environment_factory`; their episodes give the verdicts.
             log_metric: TRL's logger, gets the groups' metrics from `list_metrics`, for the trainer's own tracker.
 
         A step that is repeated, after a trainer resumed from a checkpoint, gives its groups the same names. Raises
         InputError if members of a group have different problems, or an episode did not end; the outcomes of all
-        other groups are recorded.
+        other groups are recorded. So it does on rows of another data set, and in a training without the callbacks.
         """
+        if not len(place) == len(split) == len(completions):
+            raise InputError("the rows have no columns place and split; give GRPOTrainer tasks.train_dataset")
+        if not self.members and "train" in split and isinstance(trainer_state, TrainerState):
+            raise InputError("nobody would decide; give GRPOTrainer callbacks=tasks.callbacks")
+        self._silent = False
         if self.environment_factory and environments is None:
             raise InputError("GRPOTrainer has no episodes; give it environment_factory=tasks.environment_factory")
         processor = self.policy.trainer.processing_class if self.policy else None
@@ -203,7 +237,7 @@ class EngineerTasks:
         """The problem of a row of the data set or of the held-out problems, which `split` says."""
         return self.source.find_problem(place, split)
 
-    def _find_mixed(self, place: list[int], split: list[str], before: int) -> list[str]:
+    def _find_mixed(self, place: Sequence[int], split: Sequence[str], before: int) -> list[str]:
         """A line on each group of several problems. before: the number of the first answer of this process."""
         found: dict[int, int] = {}
         lines = []
@@ -240,7 +274,9 @@ class DecideEverySteps(TrainerCallback):
     ) -> TrainerControl:
         """Decides the first design of training, if there are held-out problems for the policy to answer first."""
         trained = getattr(args, "num_generations", 1)
-        self.tasks.members = {"train": trained, "held_out": getattr(args, "num_generations_eval", None) or trained}
+        members = {"train": trained, "held_out": getattr(args, "num_generations_eval", None) or trained}
+        evaluates = getattr(args, "eval_on_start", False) or getattr(args, "eval_strategy", "no") != "no"
+        self.tasks.begin_training(state.global_step, members, evaluates=evaluates)
         self._waiting = None
         if state.global_step == 0 and self.tasks.held_out:
             self._decide(0, evaluates=getattr(args, "eval_on_start", False))
@@ -299,6 +335,10 @@ def _is_json(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def _warn(line: str) -> None:
+    warnings.warn(line, stacklevel=2)
 
 
 def _find_rank() -> int:
