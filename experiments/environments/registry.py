@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lakewright.core_jax.errors import InputError, one_line, suggest
+from lakewright.engineer.calls import show
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.plugins import load_class
 from lakewright.engineer.space import DesignSpace
@@ -22,8 +23,9 @@ def load_environment(name: str) -> Environment:
     name: `lake`, `reasoning_gym:TASK[,TASK...]`, `FILE.py:Class`, `module:Class`, or an entry point of the group
     `lakewright.environments`. A function without arguments that returns an environment may stand for a class.
 
-    Raises InputError if it doesn't exist, lacks a member, or cannot be made.
+    Raises InputError if it isn't a text, doesn't exist, lacks a member, or cannot be made.
     """
+    _check_name(name)
     where = f"environment {name!r:.80}"
     try:
         environment = _load_tasks(name) if name.startswith(f"{GYM}:") else _make_environment(_find_class(name), where)
@@ -38,8 +40,15 @@ def load_environment(name: str) -> Environment:
 
 def resolve_name(name: str) -> str:
     """The name of an environment, with the path of a file made absolute, because others may load it elsewhere."""
+    _check_name(name)
     file, found, attribute = name.rpartition(".py:")
     return f"{Path(f'{file}.py').resolve()}:{attribute}" if found else name
+
+
+def _check_name(name: object) -> None:
+    """Raises InputError on an environment itself, which another process could not load again."""
+    if not isinstance(name, str):
+        raise InputError(f"environment: is {show(name)}; give its name, such as FILE.py:Class or module:Class")
 
 
 def _load_tasks(name: str) -> Environment:

@@ -135,11 +135,11 @@ class EngineerTasks:
             torch.distributed.barrier()
 
     def begin_training(self, step: int, members: dict[str, int], *, evaluates: bool) -> None:
-        """Notes that a training begins, and warns of what would silently lead to no decisions.
+        """Notes that a training begins, and warns if something would silently keep it from decisions.
 
         Nothing is refused, because a training that was killed before its first checkpoint begins at step 0 once more.
 
-        step: its first optimizer step. members: of a group, by split. evaluates: whether the trainer evaluates.
+        step: its first optimizer step. members: the size of groups, by split. evaluates: whether the trainer evaluates.
         """
         self.members = members
         if _find_rank() != 0:
@@ -194,11 +194,7 @@ class EngineerTasks:
         InputError if members of a group have different problems, or an episode did not end; the outcomes of all
         other groups are recorded. So it does on rows of another data set, and in a training without the callbacks.
         """
-        if not len(place) == len(split) == len(completions):
-            raise InputError("the rows have no columns place and split; give GRPOTrainer tasks.train_dataset")
-        if not self.members and "train" in split and isinstance(trainer_state, TrainerState):
-            raise InputError("nobody would decide; give GRPOTrainer callbacks=tasks.callbacks")
-        self._silent = False
+        self._check_call(place, split, completions, trainer_state)
         if self.environment_factory and environments is None:
             raise InputError("GRPOTrainer has no episodes; give it environment_factory=tasks.environment_factory")
         processor = self.policy.trainer.processing_class if self.policy else None
@@ -232,6 +228,16 @@ class EngineerTasks:
             for name, value in list_metrics(groups).items():
                 log_metric(name, value)
         return rewards
+
+    def _check_call(
+        self, place: Sequence[int], split: Sequence[str], completions: Sequence[Completion], state: TrainerState
+    ) -> None:
+        """Raises InputError on rows of another data set, and in a training of TRL's that the callbacks don't know."""
+        self._silent = False
+        if not len(place) == len(split) == len(completions):
+            raise InputError("the rows have no columns place and split; give GRPOTrainer tasks.train_dataset")
+        if not self.members and "train" in split and isinstance(state, TrainerState):
+            raise InputError("nobody would decide; give GRPOTrainer callbacks=tasks.callbacks")
 
     def find_problem(self, place: int, split: str) -> Problem:
         """The problem of a row of the data set or of the held-out problems, which `split` says."""

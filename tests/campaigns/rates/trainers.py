@@ -163,7 +163,7 @@ def _measure_trl(path: Path) -> TrlStep:
         disable_tqdm=True,
         use_cpu=not torch.cuda.is_available(),
     )
-    trainer = GRPOTrainer(model, judge, arguments, rows, processing_class=tokenizer)
+    trainer = GRPOTrainer(model, judge, arguments, rows, processing_class=tokenizer, callbacks=tasks.callbacks)
     trainer.remove_callback(PrinterCallback)  # the table alone is printed
     trainer.train()
     steps = [row["step_time"] for row in trainer.state.log_history if "step_time" in row]

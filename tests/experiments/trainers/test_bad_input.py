@@ -51,6 +51,12 @@ def test_a_journal_of_another_version_is_a_line_with_its_file(folder, change, pr
     assert folder.next().counts.answers == 16, "with the right file the answers count"
 
 
+def test_an_environment_itself_is_refused_because_other_processes_need_its_name(folder, tmp_path):
+    with refused("environment", "Addition", "FILE.py:Class"):
+        EngineerFolder.begin(tmp_path / "other", folder.environment)
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.parametrize("ask", [EngineerFolder.next, EngineerFolder.status])
 def test_a_state_of_another_form_is_reported_before_there_are_new_outcomes(folder, ask):
     folder.next()
