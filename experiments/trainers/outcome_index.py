@@ -62,7 +62,7 @@ class TraceIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: as in `Index`. offset, digest: for the outcomes. names: the sorted digests of their answers. files: by path.
     """
 
-    format: int = 1
+    format: int = 2
     offset: int = 0
     digest: str = NOTHING
     names: bytes = b""

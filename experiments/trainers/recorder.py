@@ -79,13 +79,36 @@ class OutcomeRecorder:
         for name, numbers in (("tokens", counts), ("first", [first, first + len(answers)])):
             if wrong := [number for number in numbers if not is_whole_number(number)]:
                 raise InputError(f"{name} is {show(wrong[0], 20)}; give a whole number, 0 to {MOST_COUNT}")
-        group = group or uuid.uuid4().hex
+        self.append_verdicts(problem, verdicts, counts, split=split, group=group or uuid.uuid4().hex, first=first)
+        return verdicts
+
+    def append_verdicts(
+        self,
+        problem: Problem,
+        verdicts: Sequence[Verdict],
+        tokens: Sequence[int],
+        *,
+        split: Split,
+        group: str,
+        first: int,
+    ) -> None:
+        """Appends a line for each verdict, which is not checked; see `record`.
+
+        A verdict that was made elsewhere may have a failure that the space doesn't declare, which readers drop.
+
+        Args:
+            problem: a problem from a source.
+            verdicts: one for each answer.
+            tokens: the length of each answer.
+            split: `train` or `held_out`.
+            group: a name for these answers.
+            first: the number of the first answer in the group.
+        """
         lines = [
             self._make_line(problem, verdict, tokens=count, split=split, group=group, answer=number)
-            for number, (verdict, count) in enumerate(zip(verdicts, counts, strict=True), first)
+            for number, (verdict, count) in enumerate(zip(verdicts, tokens, strict=True), first)
         ]
         self._append_lines([msgspec.json.encode(line) + b"\n" for line in lines])
-        return verdicts
 
     def _make_line(
         self, problem: Problem, verdict: Verdict, *, tokens: int, split: Split, group: str, answer: int

@@ -32,7 +32,7 @@ from lakewright.experiments.trainers.outcome_lines import Split, read_lines
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 
-TRACES = "traces.jsonl"
+TRACES, FAILURE = "traces.jsonl", "failure/"  # the name of a file, and the beginning of a metric's
 LONGEST_EPISODE = 1 << 28  # bytes of a line
 
 
@@ -209,7 +209,7 @@ class Copier:
             return False
         tokens = [trace.num_output_tokens or 0]
         try:
-            self._recorder.record(problem, [""], [verdict], split=data.split, tokens=tokens, group=group, first=number)
+            self._recorder.append_verdicts(problem, [verdict], tokens, split=data.split, group=group, first=number)
         except InputError:  # such as an id that does not fit into a line
             raise LeftOutError("a trace that cannot be recorded") from None
         return True
@@ -249,10 +249,9 @@ def _make_verdict(environment: Environment, trace: Trace) -> Verdict:
     if valid:
         grades = tuple(name for name in space.grades if trace.metrics.get(f"grade/{name}"))
         return Verdict(True, reward, grades=grades)
-    failures = [name for name in space.failures if trace.metrics.get(f"failure/{name}")]
-    if len(failures) != 1:
-        raise LeftOutError("an unknown failure")
-    return Verdict(False, reward, failures[0])
+    failures = [name.removeprefix(FAILURE) for name, one in trace.metrics.items() if name.startswith(FAILURE) and one]
+    # If it isn't declared, the answer counts without it: left out, it would make all the rest valid.
+    return Verdict(False, reward, failures[0] if len(failures) == 1 else "")
 
 
 def _list_files(run: Path) -> list[Path]:

@@ -171,6 +171,17 @@ def test_held_out_problems_and_runs_without_groups(folder, tmp_path):
     assert folder.status().held_out == 4
 
 
+@pytest.mark.parametrize(("failures", "told"), [(["bored"], "'bored'"), ([], "''"), (["wrong", "no_number"], "''")])
+def test_an_invalid_answer_counts_though_its_failure_is_not_declared(folder, tmp_path, failures, told):
+    (problem,) = ProblemSource(folder.path).take(1)
+    metrics = {"valid": 0.0} | {f"failure/{name}": 1.0 for name in failures}
+    write(tmp_path / "traces.jsonl", make_episode(problem, 0, 0, traces__0__metrics=metrics))
+    assert record_traces(folder.path, tmp_path / "traces.jsonl") == Copied(1, 0, {})
+    status = folder.status()
+    assert (status.pending, sum(valid for _, valid in status.outcomes["0"].values())) == (1, 0)
+    assert f"1 with a failure that is not declared (line 1: {told})" in status.complaint
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -181,7 +192,6 @@ def test_held_out_problems_and_runs_without_groups(folder, tmp_path):
         ({"traces__0__ok": False}, "not scored"),
         ({"traces__0__metrics": {}}, "not scored"),
         ({"traces__0__rewards__verdict": None}, "not scored"),
-        ({"traces__0__metrics": {"valid": 0.0, "failure/bored": 1.0}}, "an unknown failure"),
         ({"task__data__place": 5}, "an unknown place"),
         ({"task__data__place": 5, "task__data__split": "held_out"}, "an unknown place"),
         ({"task__data__version": 1}, "another version than the place has"),
