@@ -3,7 +3,7 @@
 An observation has the sum of these signals (`Observation.graded`), each four times the variance of a group's rewards.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -21,7 +21,7 @@ LEAST_SIGNAL = 0.01  # of a group, on average; less is noise of the rewards
 
 def find_graded(observations: Iterable[Observation]) -> set[Stratum]:
     """The strata whose groups without a valid answer had a signal in the last ROUNDS_TO_RECHECK rounds."""
-    signals, groups = Counter[Stratum](), Counter[Stratum]()
+    signals, groups = defaultdict[Stratum, float](float), Counter[Stratum]()
     for one in observations:
         if one.age < ROUNDS_TO_RECHECK:
             signals[one.cell.stratum] += one.graded or 0.0

@@ -77,8 +77,9 @@ def sort_counts(counts: StratumCounts, space: DesignSpace) -> dict[str, dict[str
 
 def list_suspects(counts: Mapping[str, Mapping[str, StratumCount]], space: DesignSpace) -> list[str]:
     """A line for each stratum whose grader may be broken, by its answers in the last versions; counts: in order."""
-    found = find_suspect_graders(_tally_last(list(counts.values()), space), space)
-    newest = next(reversed(counts.values()), {})
+    in_order = list(counts.values())
+    found = find_suspect_graders(_tally_last(in_order, space), space)
+    newest = in_order[-1] if in_order else {}
     # Graded rewards teach also where no answer is valid yet.
     taught = {name for name, count in newest.items() if 2 * count.learnable > count.groups}
     found = {stratum: reason for stratum, reason in found.items() if str(stratum) not in taught}
