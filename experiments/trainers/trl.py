@@ -129,6 +129,9 @@ class EngineerTasks:
         """Decides at an optimizer step: in the first process, while the others wait or generate for it."""
         if _find_rank() == 0:
             self.decided.append(self._decide_first(step))
+            if self._silent and step > 0 and not self.decided[-1].counts.answers:
+                self._silent = False
+                _warn(f"step {step}: no answer was recorded; give GRPOTrainer reward_funcs=tasks.reward_funcs")
         elif self.policy:
             self.policy.serve_requests()
         if torch.distributed.is_initialized():
@@ -159,9 +162,6 @@ class EngineerTasks:
             )
 
     def _decide_first(self, step: int) -> NextReport:
-        if self._silent and step > 0:
-            self._silent = False
-            _warn(f"step {step}: no answer was recorded; give GRPOTrainer reward_funcs=tasks.reward_funcs")
         if not self.policy:
             return self.folder.next(step=step)
         self.policy.step = step
