@@ -113,12 +113,12 @@ def run_commands(commands: list[str], folder: Path, before: str = "") -> list[tu
 
 
 NEEDING = {
-    "solve rows.jsonl --out solved": ("pyarrow", "lake"),
+    "solve rows.jsonl --out solved.parquet": ("pyarrow", "lake"),
     "run --out runs/a": ("transformers", "lake"),
     "settings grpo": ("tabulate", "lake"),
     "engineer show runs/a --stage 0": ("jax", "lake"),
-    "view runs": ("uvicorn", "view"),
-    "view bundle runs --out site": ("jax", "view"),
+    "view .": ("uvicorn", "view"),
+    "view bundle . --out site": ("jax", "view"),
     "sweep plot sweeps/a": ("pyarrow", "sweeps"),
     f"check {ADDITION} --executor ray": ("ray", "cluster"),
     "check reasoning_gym:chain_sum": ("reasoning_gym", "reasoning-gym"),

@@ -167,7 +167,7 @@ WRONG_RUNS = {
     "an unknown setting": (["nosuch=3"], ["unknown field 'nosuch' = 3", "choose from environment,"]),
     "an unknown setting of a part": (["grpo.nosuch=3"], ["grpo", "unknown field 'nosuch' = 3", "choose from steps,"]),
     "a setting of the wrong kind": (["grpo.steps=many"], ["grpo.steps", "'many' does not fit", "expected `int`"]),
-    "a part of what has none": (["stages.of=3"], ["stages has no parts", "name a setting"]),
+    "a part of what has none": (["stages.of=3"], ["stages is a value", "name a setting"]),
     "a ratio outside its range": (["env.sizes.3.wait_ratio=2"], ["sizes.3.wait_ratio is 2", "choose 0 to 1"]),
     "no stage": (["stages=0"], ["stages: 0", ">= 1"]),
     "a guard outside its range": (["guard.floor=2"], ["floor is 2", "choose 0 to 1"]),

@@ -34,7 +34,11 @@ WRONG = {
         "first_configs.count is 1, too few for seed 1; set at least 2",
     ),
     "an unknown teacher": ('"random" }', '"oracle" }', "arms.random: teacher: 'oracle' is unknown; choose from fixed"),
-    "an unknown setting": ('"random" }', '"random", tacher = 1 }', "arms.random: unknown field 'tacher' = 1; choose"),
+    "an unknown setting": (
+        '"random" }',
+        '"random", tacher = 1 }',
+        "arms.random: unknown field 'tacher' = 1; did you mean teacher? choose",
+    ),
     "no arms": ("[arms]", "[configs]\ncount = 3\n[arms]", "name either arms or configs"),
     "an unknown baseline": ('"fixed"\n', '"fxied"\n', "baseline is 'fxied'; choose from fixed, random"),
     "a strange name": ("random = ", '"../up" = ', "'../up' cannot be the name of a folder"),
