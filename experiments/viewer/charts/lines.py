@@ -21,6 +21,7 @@ from lakewright.experiments.viewer.charts.frame import (
 
 DASHES = ("", "7 3", "7 3 2 3", "2 3", "10 3 2 3 2 3", "4 2", "1 2", "12 3")
 MARKS = ("disc", "square", "triangle", "diamond", "down")
+MARK_LETTER = 5.5  # the width of a letter of a mark's label, at most
 MOST_MARKED, MOST_SAID = 40, 400  # points of a series; beyond, marks are not seen, or not there
 
 
@@ -71,7 +72,7 @@ def line_chart(
     across, up = make_scales((min(xs, default=0), max(xs, default=1)), y_range or _choose_range(ys))
     parts = [
         draw_axes(across, up, x_label, y_label, names),
-        *(_draw_mark(across(x), word) for x, word in (marks or {}).items()),
+        *_draw_marks({across(x): word for x, word in (marks or {}).items()}),
     ]
     parts += [_draw_band(one, n, across, up) for n, one in enumerate(drawn)]
     parts += [_draw_curve(one, n, across, up) for n, one in enumerate(drawn)]
@@ -126,12 +127,18 @@ def _draw_sample(one: Series, n: int) -> str:
     return line * one.joined + mark * one.marked
 
 
-def _draw_mark(x: float, word: str) -> str:
-    if x > WIDTH:
-        return ""
-    line = f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{HEIGHT - 40}" stroke="currentColor" opacity=".3"'
-    named = draw_text(x + 3, TOP + 9, word, "start", 'font-size="9.5" opacity=".7"')
-    return f'{line} stroke-dasharray="2 3"/>{named}'
+def _draw_marks(words: Mapping[float, str]) -> list[str]:
+    """Vertical lines at these places, with the labels that do not run into the one before."""
+    parts, free = list[str](), 0.0
+    for x, word in sorted(words.items()):
+        if x > WIDTH:
+            break
+        line = f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{HEIGHT - 40}" stroke="currentColor" opacity=".3"'
+        parts.append(f'{line} stroke-dasharray="2 3"/>')
+        if x >= free:
+            parts.append(draw_text(x + 3, TOP + 9, word, "start", 'font-size="9.5" opacity=".7"'))
+            free = x + 3 + MARK_LETTER * len(word)
+    return parts
 
 
 def reliability_chart(found: Mapping[str, Calibration], answers: str = "plans") -> str:

@@ -168,3 +168,11 @@ def test_a_picture_is_written_as_png_where_there_is_a_font_and_else_only_as_svg(
     monkeypatch.setattr(frame, "_has_font", lambda: False)
     with pytest.warns(UserWarning, match="plot.png is not written: this machine has no fonts"):
         assert [path.name for path in save_picture(svg, tmp_path / "none", "plot")] == ["plot.svg"]
+
+
+def test_labels_of_marks_that_are_close_do_not_overlap():
+    points = [Point(x, x) for x in range(101)]
+    marks = {0: "stage 0", 1: "stage 1", 50: "stage 2"}
+    picture = line_chart("title", [Series("curve", points)], marks=marks)
+    assert [word for word in marks.values() if f">{word}<" in picture] == ["stage 0", "stage 2"]
+    assert picture.count('stroke-dasharray="2 3"') == 3
