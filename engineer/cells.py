@@ -281,7 +281,7 @@ def is_reward(value: Any) -> bool:
 
 
 def is_spread(value: Any) -> bool:
-    """Return True if this can be the spread of rewards, such as their standard deviation."""
+    """Return True if this is a finite number, at least 0 and not too large, as the spread of rewards must be."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2 * MOST_REWARD
 
 

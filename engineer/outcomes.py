@@ -48,7 +48,9 @@ class Outcomes(dict[Stratum, Tally]):
         Raises InputError unless there is a verdict for each problem that the space allows, and on a problem of another
         space.
         """
-        pairs = list(zip(*_check_verdicts(space, list(problems), list(verdicts)), strict=True))
+        problems, verdicts = list(problems), list(verdicts)
+        _check_verdicts(space, problems, verdicts)
+        pairs = list(zip(problems, verdicts, strict=True))
         outcomes = cls(tally_by_stratum(((problem.cell, count_verdict(one, space)) for problem, one in pairs), space))
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
         outcomes.problem_keys = tuple(problem.key for problem, _ in pairs)
@@ -56,10 +58,8 @@ class Outcomes(dict[Stratum, Tally]):
         return outcomes
 
 
-def _check_verdicts(
-    space: DesignSpace, problems: list[Problem], verdicts: list[Verdict]
-) -> tuple[list[Problem], list[Verdict]]:
-    """Both. Raises InputError as `Outcomes.of`."""
+def _check_verdicts(space: DesignSpace, problems: Sequence[Problem], verdicts: Sequence[Verdict]) -> None:
+    """Raises InputError as `Outcomes.of`."""
     if len(problems) != len(verdicts):
         said = f"{len(verdicts)} verdict{'s' * (len(verdicts) != 1)} on {len(problems)} problems"
         raise InputError(f"Outcomes.of: {said}; give one for each")
@@ -67,7 +67,6 @@ def _check_verdicts(
         check_cell_of(problem, Problem, space, "Outcomes.of: problems")
         if fault := find_fault_of_verdict(verdict, space):
             raise InputError(f"Outcomes.of: the verdict on {problem.prompt!r:.60}: {fault}")
-    return problems, verdicts
 
 
 def tally_by_stratum(parts: Iterable[tuple[Cell, Tally]], space: DesignSpace) -> dict[Stratum, Tally]:

@@ -103,7 +103,7 @@ def add_observations(
     """
     groups = seen.observations
     if undone:
-        # The policy goes on as it was before the round: its groups still tell of it, but they trained nothing.
+        # The policy is the one from before the round. Its answers remain evidence, but no training followed them.
         groups, tested = [msgspec.structs.replace(one, tried=True) for one in groups], []
     return [*groups, *grow_older(state.observations, settings)], [*tested, *grow_older(state.tested, settings)]
 

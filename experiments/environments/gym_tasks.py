@@ -145,7 +145,7 @@ class GymTask:
         return min(1.0, score) if score > 0 else 0.0  # NaN counts as 0
 
     def _draw_entry(self, places: Places, number: int) -> Entry:
-        """The problem of places and a number: item 0 of the data set with that number as its seed, because items with
+        """The problem of places and a number: item 0 of a data set that is seeded with the number, because items with
         equal seed + index are identical. Raises NoProblemError without a problem.
         """
         if not self.here:

@@ -54,7 +54,7 @@ class EngineerTasks:
         places: int = 100_000,
         chat: bool = False,
         seed: int = 0,
-        tool_seconds: float | None = 600,
+        tool_seconds: float | None = None,
     ) -> None:
         """Opens a folder.
 
@@ -66,10 +66,11 @@ class EngineerTasks:
             places: rows of the data set.
             chat: whether a prompt is a message to a chat model or plain text; with several turns, always a message.
             seed: seed of the problems.
-            tool_seconds: the longest time for a call of a tool, of `reset` or of `verdict` of an episode; None for any.
+            tool_seconds: the longest time for a call of a tool, of `reset` or of `verdict` of an episode. With it, the
+                process has an alarm (SIGALRM) during each call. By default a call may take any time.
 
         Raises InputError without an engineer, if a number is below 1, if `first` is more than `every`, or if
-        `tool_seconds` is not above 0.
+        `tool_seconds` is not above 0 or problems have one turn.
         """
         if min(every, places) < 1:
             raise InputError(f"every is {every}, places {places}; choose at least 1")
@@ -80,6 +81,8 @@ class EngineerTasks:
         self.folder = EngineerFolder(path)
         environment = self.folder.environment
         self.environment_factory: RolloutFactory | None = None
+        if tool_seconds and not isinstance(environment, MultiTurnEnvironment):
+            raise InputError(f"tool_seconds is {tool_seconds}, but problems have one turn and no tools; leave it out")
         if isinstance(environment, MultiTurnEnvironment):
             self.environment_factory, chat = RolloutFactory(environment, self.find_problem, tool_seconds), True
         self.every, self.first, self.chat, self.seed = every, first or every, chat, seed

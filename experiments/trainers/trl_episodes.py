@@ -96,14 +96,16 @@ class PlayedRollout:
         """
         if self._fault:  # TRL gives the errors of tools to the policy, which may call another
             raise self._fault
+        begun = time.monotonic()
         try:
             with limit_time(None if awaited else self._factory.seconds):
                 yield
         except (TimeUpError, TimeoutError) as error:
-            if isinstance(error, TimeoutError) and not awaited:
+            seconds = self._factory.seconds
+            if isinstance(error, TimeoutError) and not (awaited and seconds and time.monotonic() - begun >= seconds):
                 raise  # the tool's own, which the policy reads
             where = f"{type(self._episode).__name__}.{name}: on {self._problem.prompt!r:.60}"
-            said = f"{where}: took over {self._factory.seconds:g} s, so the episode did not end"
+            said = f"{where}: took over {seconds:g} s, so the episode did not end"
             self._fault = InputError(f"{said}; correct it, or give EngineerTasks a longer tool_seconds")
             raise self._fault from None
 

@@ -314,7 +314,7 @@ def measure_cores(report: Report) -> None:
 
 
 def print_rate(boards: int, cores: list[int]) -> None:
-    """Prints the boards a second of this process on some cores, once it is told to begin, for `measure_cores`."""
+    """Prints the boards a second of this process on some cores, after a line on standard input, for `measure_cores`."""
     os.sched_setaffinity(0, cores)
     drawn = draw(8, 2, boards)
     solve(jax.tree.map(lambda field: field[:2048], drawn))

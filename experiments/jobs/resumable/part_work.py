@@ -182,7 +182,7 @@ def make_parts(
     Args:
         parts: The finished parts.
         work: Makes a part from an item.
-        items: Yields items as they are needed, each as large as the current pace suggests.
+        items: Yields items lazily; the size of each may depend on the pace so far.
         executor: Calls `work`, which must be importable if the executor has other processes.
         report: Gets the error of each row that is left out; of many such rows only the first MOST_LISTED.
         on_progress: Gets the good rows of each part.

@@ -210,6 +210,8 @@ def test_a_tool_may_be_a_coroutine(tasks, trainer):
     factory = RolloutFactory(environment, tasks.find_problem)
     rollout = factory()
     rollout.reset(place=0)
+    with pytest.raises(TimeoutError), rollout._limit("guess", awaited=True):
+        raise TimeoutError  # the tool's own
     assert inspect.iscoroutinefunction(rollout.guess), "as TRL asks"
     assert asyncio.run(rollout.guess(number=1)) == "Found."
     assert rollout.verdict.valid
