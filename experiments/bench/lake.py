@@ -1,15 +1,14 @@
-"""Boards a second that the lake draws, solves and verifies on this machine, and that its peers solve.
+"""Boards a second that the lake draws, solves and verifies on this machine.
 
 lakewright bench --json
 
-Every case is a board size and a number of agents. Its boards have starts, goals and holes anywhere, solvable or not;
-peers get the same boards in the same run. Rates are medians of several calls; compile time is separate.
+Every case is a board size and a number of agents. Its boards have starts, goals and holes anywhere, solvable or not.
+Rates are medians of several calls; compile time is separate.
 """
 
 import dataclasses
 import functools
 import platform
-import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,14 +25,12 @@ from lakewright.core_jax.support import cores, seconds_by_phase
 from lakewright.core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
 from lakewright.experiments.bench import measurement
 from lakewright.experiments.bench.measurement import Bench, Measurement, Profile, time_call
-from lakewright.experiments.bench.peers import PEERS, Crew, Peer, PeerAnswers, PlainBoard, find_version, start_crew
 
 CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (8, 4), (10, 5))  # size, agents
 HOLE_RATIO = 0.3
 BOARDS = {2: 16384, 3: 8192, 4: 4096, 5: 1024}  # enough that a call can be timed
 DRAWN = {2: 8192, 3: 8192, 4: 4096, 5: 2048}
 WAIT_RATIOS = {2: (0.0, 0.75), 3: (0.5,), 4: (0.5,), 5: (0.5,)}
-PEER_BOARDS, PEER_SECONDS = 4096, 0.5  # boards for a peer, and how long it solves at a time
 PLANS = 1 << 18
 ENVIRONMENTS, STEPS = 4096, 64
 STEP_LIMIT = 50
@@ -50,24 +47,25 @@ class BenchCase:
 
 
 def measure_rates(only: int | None = None, on_progress: Callable[[], object] = lambda: None) -> Bench:
-    """Runs every benchmark: generate, solve and verify, where time goes, and the peers.
+    """Runs every benchmark: generate, solve and verify, and where the time of the solver goes.
 
     only: boards with this number of agents, or None for all.
     """
     found: list[Measurement] = []
     profiles: list[Profile] = []
-    with start_crew(1) as one, start_crew(cores()) as all_cores:
-        for size, agents in CASES:
-            if agents != (only or agents):
-                continue
-            case, solved = _measure_solver(size, agents)
-            profiles.append(_profile_solver(case))
-            theirs = [_measure_peer(peer, case, one, all_cores) for peer in PEERS]
-            found += [_compare_with_peers(solved, theirs), *theirs, *_measure_generator(size, agents)]
-            if agents == 2:
-                found += [_measure_floods(case), *measure_simulator(case.boards, case.labels)]
-            on_progress()
+    for size, agents in list_cases(only):
+        case, solved = measure_solver(size, agents)
+        profiles.append(_profile_solver(case))
+        found += [solved, *_measure_generator(size, agents)]
+        if agents == 2:
+            found += [_measure_floods(case), *measure_simulator(case.boards, case.labels)]
+        on_progress()
     return Bench(describe_machine(), found, profiles)
+
+
+def list_cases(only: int | None = None) -> list[tuple[int, int]]:
+    """The sizes and numbers of agents that are measured, or those with `only` agents."""
+    return [(size, agents) for size, agents in CASES if agents == (only or agents)]
 
 
 def random_boards(size: int, agents: int, count: int) -> Board:
@@ -75,7 +73,8 @@ def random_boards(size: int, agents: int, count: int) -> Board:
     return draw_free(size, agents, holes_of(size, agents, HOLE_RATIO), seed=0, first=0, count=count)
 
 
-def _measure_solver(size: int, agents: int) -> tuple[BenchCase, Measurement]:
+def measure_solver(size: int, agents: int) -> tuple[BenchCase, Measurement]:
+    """Random boards with their labels, and the rate at which they get these."""
     boards = random_boards(size, agents, BOARDS[agents])
     on_device = jax.tree.map(jnp.asarray, boards)
     measured, solved = time_call("solve", size, agents, BOARDS[agents], lambda seed: solve_with_stages(on_device))
@@ -110,56 +109,8 @@ def _measure_generator(size: int, agents: int) -> Iterator[Measurement]:
         yield time_call(f"generate, wait ratio {wait_ratio:g}", size, agents, count, draw)[0]
 
 
-def _measure_peer(peer: Peer, case: BenchCase, one: Crew, all_cores: Crew) -> Measurement:
-    """A peer on the boards of a case, those with a solution only if it does not end on the others."""
-    row = Measurement(work="solve", size=case.size, agents=case.agents, solver=peer.name)
-    if find_version(peer) is None:
-        return msgspec.structs.replace(row, note="not installed: pip install lakewright[bench]")
-    status = np.asarray(case.labels.status)
-    places = np.flatnonzero((status == Status.SOLVABLE) | peer.decides)[:PEER_BOARDS]
-    boards = _plain_boards(case.boards, places)
-    runs: list[list[PeerAnswers]] = []
-    # Each continues where the one before ended, so that slow peers see many boards too.
-    for _ in range(measurement.REPEATS):
-        runs.append(all_cores.solve(peer, boards, sum(len(run[0].costs) for run in runs), PEER_SECONDS))
-    alone = [one.solve(peer, boards, 0, PEER_SECONDS)[0].rate for _ in range(measurement.REPEATS)]
-    rates = [sum(answers.rate for answers in run) for run in runs]
-    given = [
-        (cost, places[(answers.first + i) % len(places)])
-        for run in runs
-        for answers in run
-        for i, cost in enumerate(answers.costs)
-    ]
-    both = [(cost, place) for cost, place in given if cost is not None and status[place] != Status.UNDECIDED]
-    return msgspec.structs.replace(
-        row,
-        boards=len(places),
-        given="all" if peer.decides else "solvable",
-        rate=statistics.median(rates),
-        rates=rates,
-        one_core=statistics.median(alone),
-        undecided=sum(cost is None for cost, _ in given) / len(given),
-        differing=sum(cost != int(case.labels.sum_of_costs[place]) for cost, place in both),
-    )
-
-
-def _plain_boards(boards: Board, places: np.ndarray) -> list[PlainBoard]:
-    fields = (np.asarray(field)[places].tolist() for field in (boards.holes, boards.starts, boards.goals))
-    return [
-        PlainBoard(holes, [tuple(cell) for cell in starts], [tuple(cell) for cell in goals])
-        for holes, starts, goals in zip(*fields, strict=True)
-    ]
-
-
-def _compare_with_peers(ours: Measurement, theirs: list[Measurement]) -> Measurement:
-    rates = [row.rate for row in theirs if row.rate is not None]
-    if not rates or ours.rate is None:
-        return ours
-    return msgspec.structs.replace(ours, times_fastest_peer=ours.rate / max(rates))
-
-
 def describe_machine() -> dict[str, Any]:
-    """The conditions of the rates: the processor, its cores, JAX's device, and the versions of packages and peers."""
+    """The conditions of the rates: the processor, its cores, JAX's device, and the versions of packages."""
     device = jax.devices()[0]
     return {
         "processor": _read_processor(),
@@ -168,7 +119,6 @@ def describe_machine() -> dict[str, Any]:
         "jax": jax.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
-        **{peer.package: find_version(peer) for peer in PEERS if find_version(peer)},
     }
 
 

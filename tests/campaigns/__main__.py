@@ -110,6 +110,20 @@ def environments(*, pogema: Path | None = None, json: Json = False) -> None:
 
 
 @app.command
+def peers(*, agents: Literal[2, 3, 4, 5] | None = None, json: Json = False) -> None:
+    """Measure our solver and other people's on the same boards; they come with `pip install lakewright[bench]`.
+
+    Args:
+        agents: Only boards with this many agents.
+    """
+    from tests.campaigns.rates import peer_rates
+
+    with progress("peers", None, "cases") as bar:
+        found = peer_rates.measure_rates(agents, bar.update)
+    print_found(found, json, peer_rates.format_table)
+
+
+@app.command
 def sweeps(*, json: Json = False) -> None:
     """Measure sweeps: workers, Ray, memory, tiny shards."""
     from tests.campaigns.rates import sweeps as of_sweeps

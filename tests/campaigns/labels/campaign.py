@@ -28,12 +28,12 @@ from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import SolverStage, solve, solve_with_stages
 from lakewright.core_jax.types import Board, BoardVerdict, Failure, Status
 from lakewright.experiments.bench.measurement import format_markdown
-from lakewright.experiments.bench.peers import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
 from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.jobs.executors.executor import Task, in_order
 from lakewright.experiments.jobs.resumable.journal import LineJournal
 from tests.campaigns.labels.independent_replay import Replay, replay_plans
 from tests.campaigns.labels.related_boards import find_contradictions
+from tests.campaigns.rates.peers import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
 
 TEAMS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 EVERY = 2  # batches of which one is of a team

@@ -9,7 +9,7 @@ import pytest
 
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.types import Status
-from lakewright.experiments.bench.peers import PlainBoard, w9_joint_astar
+from tests.campaigns.rates.peers import PlainBoard, w9_joint_astar
 from tests.support.boards.sample_boards import assert_every, each, mixed_boards
 from tests.support.deep import keep_quick
 

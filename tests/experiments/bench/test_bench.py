@@ -1,4 +1,4 @@
-"""The benchmark measures what it says: our solver and its peers on the same boards."""
+"""The benchmark measures what it says: drawing, solving and verifying boards."""
 
 import msgspec
 import numpy as np
@@ -6,20 +6,15 @@ import pytest
 
 from lakewright.core_jax.config import holes_of
 from lakewright.core_jax.support import REST
-from lakewright.experiments.bench import lake, measurement, peers, sampling
+from lakewright.experiments.bench import lake, measurement, sampling
 from lakewright.experiments.bench.measurement import Bench, format_table
 from lakewright.experiments.cli import main
 
-APART = peers.PlainBoard([[False, True, False]] * 3, [(0, 0), (1, 0)], [(0, 2), (2, 0)])
-CROSSING = peers.PlainBoard([[False] * 3] * 3, [(1, 0), (0, 1)], [(1, 2), (2, 1)])
-CROSSING_COSTS = 5  # one of the two agents waits for the other
 
-each_peer = pytest.mark.parametrize("peer", peers.PEERS, ids=lambda peer: peer.name)
-
-
-def measured(**settings) -> Bench:
+@pytest.fixture(scope="module")
+def found() -> Bench:
     """The whole benchmark, with hardly any boards."""
-    few = {"CASES": ((3, 2),), "BOARDS": {2: 64}, "DRAWN": {2: 32}, "PEER_SECONDS": 0.02, **settings}
+    few = {"CASES": ((3, 2),), "BOARDS": {2: 64}, "DRAWN": {2: 32}}
     few_steps = {"PLANS": 128, "ENVIRONMENTS": 16, "STEPS": 4}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measurement, "REPEATS", 2)
@@ -28,16 +23,10 @@ def measured(**settings) -> Bench:
         return lake.measure_rates()
 
 
-@pytest.fixture(scope="module")
-def found() -> Bench:
-    return measured()
-
-
-def test_every_kind_of_work_has_a_rate_and_every_peer_a_row(found):
-    ours = [row for row in found.measurements if row.solver == "lakewright"]
-    assert {row.work.split(",")[0] for row in ours} == {"generate", "solve", "floods alone", "verify", "environment"}
-    assert all(row.rate > 0 for row in ours)
-    assert {row.solver for row in found.measurements} == {"lakewright", *(peer.name for peer in peers.PEERS)}
+def test_every_kind_of_work_has_a_rate(found):
+    works = {row.work.split(",")[0] for row in found.measurements}
+    assert works == {"generate", "solve", "floods alone", "verify", "environment"}
+    assert all(row.rate > 0 for row in found.measurements)
 
 
 def test_a_solved_case_says_where_its_time_goes(found):
@@ -56,23 +45,6 @@ def test_a_solved_case_says_how_its_boards_were_decided(found):
     assert set(solved.stages) == {"certificate", "flood"}
 
 
-def test_peers_that_are_here_agree_with_our_labels_and_others_say_how_to_get_them(found):
-    rows = [row for row in found.measurements if row.solver != "lakewright"]
-    for row, peer in zip(rows, peers.PEERS, strict=True):
-        if peers.find_version(peer):
-            assert (row.differing, row.note) == (0, ""), row
-            assert row.rate > 0, row
-            assert row.given == ("all" if peer.decides else "solvable"), row
-        else:
-            assert (row.rate, row.note) == (None, "not installed: pip install lakewright[bench]"), row
-
-
-def test_without_peers_their_rows_say_so_and_nothing_is_compared():
-    rows = measured(find_version=lambda peer: None).measurements
-    assert [row.note for row in rows].count("not installed: pip install lakewright[bench]") == len(peers.PEERS)
-    assert all(row.times_fastest_peer is None for row in rows)
-
-
 def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypatch):
     monkeypatch.setattr("lakewright.experiments.bench.lake.measure_rates", lambda agents, on_progress: found)
     assert main(["bench", "--json"]) == 0
@@ -80,7 +52,7 @@ def test_the_benchmark_is_read_by_programs_and_by_people(found, capsys, monkeypa
     assert main(["bench"]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = [len([line for line in lines if line.startswith(f"| {work} ")]) for work in ("solve", "verify", "plans")]
-    assert rows == [4, 1, 1]
+    assert rows == [1, 1, 1]
 
 
 def test_completions_per_second_are_measured_against_transformers(capsys, monkeypatch):
@@ -110,14 +82,3 @@ def test_the_same_random_boards_come_each_time_with_the_holes_asked_for():
     ends = np.concatenate([boards.starts, boards.goals], axis=1)
     assert all(len({tuple(cell) for cell in board}) == 6 for board in ends.tolist())
     assert not boards.holes[np.arange(40)[:, None], ends[..., 0], ends[..., 1]].any()
-
-
-@each_peer
-def test_a_peer_finds_the_known_sum_of_costs(peer):
-    pytest.importorskip(peer.package.replace("-", "_"), reason="peers are installed by the extra `bench`")
-    assert peer.solve(CROSSING) == CROSSING_COSTS
-
-
-def test_joint_astar_proves_a_board_unsolvable():
-    pytest.importorskip("w9_pathfinding", reason="peers are installed by the extra `bench`")
-    assert peers.w9_joint_astar(APART) == peers.UNSOLVABLE

@@ -178,7 +178,7 @@ def test_a_benchmark_is_a_command_and_its_option_of_former_versions_is_read(word
 
 
 def test_every_campaign_of_former_versions_is_one_of_the_repository():
-    assert {(name,) for name in bench.CAMPAIGNS.values()} == set(commands_of(campaigns))
+    assert {(name,) for name in bench.CAMPAIGNS.values()} <= set(commands_of(campaigns))
 
 
 def test_of_an_option_given_twice_the_last_counts():
