@@ -17,6 +17,7 @@ from lakewright.engineer.environment import Environment
 from lakewright.engineer.problems import NUMBER, Problem, Verdict, find_fault_of_verdict, make_plain
 from lakewright.engineer.space_checks import check_cell_of
 from lakewright.experiments.trainers.outcome_lines import LONGEST, Line, Split, append_whole, open_appended
+from lakewright.experiments.trainers.slow_calls import SlowCallLog
 from lakewright.experiments.trainers.versions import VersionFiles
 
 
@@ -33,6 +34,7 @@ class OutcomeRecorder:
         self.path = files.folder
         self.environment = environment or files.load_environment()
         self._outcomes = files.outcomes_path
+        self._slow_calls = SlowCallLog("correct it, or give the environment a judge_limit, which ends such a call")
         self._descriptor = open_appended(self._outcomes)
         weakref.finalize(self, os.close, self._descriptor)
 
@@ -147,7 +149,7 @@ class OutcomeRecorder:
         found = []
         for number, answer in enumerate(answers):
             given = None if outcomes is None else outcomes[number]
-            verdict = given if isinstance(given, Verdict) else self.environment.check_verdict(problem, answer)
+            verdict = given if isinstance(given, Verdict) else self._judge(problem, answer)
             if given is not None and not isinstance(given, Verdict):
                 verdict = msgspec.structs.replace(verdict, reward=_as_float(given))
             if not is_reward(verdict.reward):
@@ -158,6 +160,10 @@ class OutcomeRecorder:
                 raise InputError(f"outcomes: answer {number}: {fault}")
             found.append(make_plain(verdict))
         return found
+
+    def _judge(self, problem: Problem, answer: str) -> Verdict:
+        with self._slow_calls.watch("judge", lambda: f"judge: on {answer!r:.60} to {problem.prompt!r:.60}"):
+            return self.environment.check_verdict(problem, answer)
 
     def _append_lines(self, lines: list[bytes]) -> None:
         """Appends lines, all by one call if they are not too long for that."""

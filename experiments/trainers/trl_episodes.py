@@ -17,11 +17,13 @@ from typing import Any
 from trl import GRPOTrainer
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.multi_turn import MultiTurnEnvironment, list_tools
+from lakewright.engineer.multi_turn import MultiTurnEnvironment, MultiTurnEpisode, list_tools
 from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.teachers import Message
+from lakewright.experiments.trainers.slow_calls import LATE, SlowCallLog
 
 AGAIN = 1.0  # seconds, after which a call that goes on is ended again
+REMEDY = "correct it, or let EngineerTasks(..., tool_seconds=60) end such calls, in the main thread"
 
 Prompt = str | list[Message]
 FindProblem = Callable[[int, str], Problem]  # from the columns `place` and `split` of a row
@@ -63,14 +65,15 @@ class PlayedRollout:
 
     def __init__(self, factory: "RolloutFactory") -> None:
         self._factory, self._problem = factory, Problem("")
-        self._episode = factory.environment.make_episode()
+        self._episode = factory.make_episode()
         self._fault: InputError | None = None
+        self._place: int | None = None  # of the problem, if it is one of the data set
 
     def reset(self, place: int | None = None, split: str = "train", **_: Any) -> str | None:
         """Begins an episode on the problem of a row; returns the text that the policy reads after the prompt."""
         if place is None:
             raise InputError("reset: a row has no place; give GRPOTrainer train_dataset=tasks.train_dataset")
-        text = self._begin_episode(self._factory.find_problem(place, split))
+        text = self._begin_episode(self._factory.find_problem(place, split), place)
         self._factory.check_beginning(place, split, text)
         return text
 
@@ -83,8 +86,8 @@ class PlayedRollout:
         with self._limit("verdict"):
             return self._factory.environment.end_episode(self._episode, self._problem)
 
-    def _begin_episode(self, problem: Problem) -> str | None:
-        self._problem, self._fault = problem, None
+    def _begin_episode(self, problem: Problem, place: int | None = None) -> str | None:
+        self._problem, self._place, self._fault = problem, place, None
         with self._limit("reset"):
             return self._factory.environment.begin_episode(self._episode, problem)
 
@@ -92,29 +95,41 @@ class PlayedRollout:
     def _limit(self, name: str, *, awaited: bool = False) -> Iterator[None]:
         """Ends a call of the episode if it takes too long; then no other is made. Raises InputError.
 
+        Without a limit, and where there are no alarms, such a call is named in the log.
+
         awaited: whether the block awaits it, and raises TimeoutError by itself.
         """
         if self._fault:  # TRL gives the errors of tools to the policy, which may call another
             raise self._fault
         begun = time.monotonic()
         try:
-            with limit_time(None if awaited else self._factory.seconds):
+            with (
+                self._factory.slow_calls.watch(name, lambda: self._describe_call(name)),
+                limit_time(None if awaited else self._factory.seconds),
+            ):
                 yield
         except (TimeUpError, TimeoutError) as error:
             seconds = self._factory.seconds
             if isinstance(error, TimeoutError) and not (awaited and seconds and time.monotonic() - begun >= seconds):
                 raise  # the tool's own, which the policy reads
-            where = f"{type(self._episode).__name__}.{name}: on {self._problem.prompt!r:.60}"
-            said = f"{where}: took over {seconds:g} s, so the episode did not end"
+            said = f"{self._describe_call(name)}: took over {seconds:g} s, so the episode did not end"
             self._fault = InputError(f"{said}; correct it, or give EngineerTasks a longer tool_seconds")
             raise self._fault from None
+
+    def _describe_call(self, name: str) -> str:
+        place = "" if self._place is None else f"place {self._place}: "
+        return f"{place}{type(self._episode).__name__}.{name}: on {self._problem.prompt!r:.60}"
 
 
 class RolloutFactory:
     """Makes rollouts, all members of a group on one problem: the `environment_factory` of `GRPOTrainer`."""
 
     def __init__(
-        self, environment: MultiTurnEnvironment, find_problem: FindProblem, seconds: float | None = None
+        self,
+        environment: MultiTurnEnvironment,
+        find_problem: FindProblem,
+        seconds: float | None = None,
+        late: float = LATE,
     ) -> None:
         """Reads the tools of an environment's episodes.
 
@@ -122,11 +137,14 @@ class RolloutFactory:
             environment: makes the episodes.
             find_problem: gives a row's problem.
             seconds: the longest time for a call of an episode; None for any.
+            late: seconds after which a call that is not ended is named in the log.
 
         Raises InputError if it makes no episodes, or these have no tools.
         """
         self.environment, self.find_problem, self.seconds = environment, find_problem, seconds
-        self.tools = list_tools(environment.make_episode())
+        # With a limit, only a call that the alarm did not end is named.
+        self.slow_calls = SlowCallLog(REMEDY, max(late, 2 * (seconds or 0)))
+        self.tools = list_tools(self.make_episode())
         forwarded = {name: _forward_call(name, tool) for name, tool in self.tools.items()}
         self._kind = type(type(environment).__name__, (PlayedRollout,), forwarded)
         self._begun: tuple[int, str, str | None] | None = None
@@ -136,6 +154,11 @@ class RolloutFactory:
         """A new object for rollouts, which is used again and again."""
         rollout: PlayedRollout = self._kind(self)
         return rollout
+
+    def make_episode(self) -> MultiTurnEpisode:
+        """An episode of the environment."""
+        with self.slow_calls.watch("make_episode", lambda: f"{type(self.environment).__name__}.make_episode"):
+            return self.environment.make_episode()
 
     def check_beginning(self, place: int, split: str, text: str | None) -> None:
         """Raises InputError if the member before of the same group begins with another text."""

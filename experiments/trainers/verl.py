@@ -26,6 +26,7 @@ with naming_extra(__name__, "verl"):
     from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
 
 PLACES = 100_000  # rows of a data set that is not limited
+SOURCE = "lakewright/"  # begins the data source of a problem, which ends with its stratum
 HELD_OUT = "held_out"  # the last part of a path that means the held-out problems
 _JUDGING = threading.Lock()  # verl calls reward functions from threads
 
@@ -77,7 +78,7 @@ class EngineerDataset(Dataset[dict[str, Any]]):
         told = {"index": place, "folder": folder, "seed": self.seed, "split": split, "version": problem.version}
         return {
             "raw_prompt": [{"role": "user", "content": problem.prompt}],
-            "data_source": f"lakewright/{problem.cell.stratum}",  # verl logs validation by data source
+            "data_source": f"{SOURCE}{problem.cell.stratum}",  # verl logs validation by data source
             "reward_model": {"style": "rule", "ground_truth": problem.answer},
             "extra_info": told,
             "index": int(row) % len(self),

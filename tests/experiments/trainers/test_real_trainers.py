@@ -104,6 +104,11 @@ def test_the_data_set_and_rewards_of_verl(tmp_path):
     assert told.stdout.endswith("verl is served\n")
 
 
+def test_the_replay_buffers_of_verl():
+    told = run_there(make_python("verl"), TOOLS / "verl_groups_client.py")
+    assert told.stdout.endswith("groups are measured\n")
+
+
 def test_the_example_of_verl(tmp_path):
     run_there(make_python("verl"), EXAMPLES / "verl_engineer.py", tmp_path / "e")
     assert_example_redesigned(tmp_path / "e", 48)

@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 import signal
+import threading
 import time
 
 import pytest
@@ -22,7 +23,7 @@ from lakewright.experiments.trainers.versions import FolderSettings
 from lakewright.policy.inference import EndpointSettings
 from tests.support.models.tool_calling_model import tool_calling_checkpoint
 from tests.support.processes.commands import HOUSE
-from tests.support.refusals import refused
+from tests.support.refusals import assert_names, refused
 from tests.support.samples.engineer_folders import begin_engineer, read_groups
 from tests.support.samples.trl_trainers import FEW_TRIED
 
@@ -217,6 +218,34 @@ def test_a_tool_may_be_a_coroutine(tasks, trainer):
     assert rollout.verdict.valid
     with factory.play_here(trainer, [[{"role": "user", "content": "?"}]], [tasks.source[0]]):
         assert (trainer._sync_tool_dicts, list(trainer._async_tool_dicts[0])) == ([{}], ["guess"])
+
+
+@pytest.mark.parametrize("call", ["guess", "reset", "verdict", "make_episode"])
+def test_a_call_that_does_not_return_is_named_while_it_runs(tasks, caplog, call):
+    factory = RolloutFactory(tasks.folder.environment, tasks.find_problem, late=0.01)
+    rollout, running = factory(), threading.active_count()
+    rollout.reset(place=0)
+
+    def list_lines():
+        return [line for line in caplog.messages if f".{call}" in line]
+
+    def wait_until_named(*_, **__):
+        while not list_lines():  # ends only because it is named
+            time.sleep(0.001)
+
+    owner = factory.environment if call == "make_episode" else rollout._episode
+    setattr(owner, call, wait_until_named)
+    with contextlib.suppress(InputError):  # the verdict is none
+        {
+            "guess": lambda: rollout.guess(number=1),
+            "reset": lambda: rollout.reset(place=0),
+            "verdict": lambda: rollout.verdict,
+            "make_episode": factory.make_episode,
+        }[call]()
+    (line,) = list_lines()
+    assert_names(line, "Hunt" if call == "make_episode" else "place 0: Hunting", call, "0.01 s", "tool_seconds=60")
+    while threading.active_count() > running:
+        time.sleep(0.001)
 
 
 def test_what_a_trainer_lacks_is_a_line(tasks, tmp_path):

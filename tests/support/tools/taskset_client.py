@@ -53,6 +53,10 @@ assert held_out.bounded
 assert [task.data.prompt for task in held_out] == [problem.prompt for problem in folder.held_out()]
 figures = asyncio.run(taken[0].outcome(SimpleNamespace(last_reply="?")))
 stratum = ProblemSource(folder.path)[0].cell.stratum
+groups = {name: figures.pop(f"engineer/{stratum}/{name}") for name in ("solved", "signal", "out_of_reach")}
+wasted, recorded = figures.pop(f"engineer/{stratum}/tokens_without_signal"), folder.status().strata["0"][str(stratum)]
+assert list(groups.values()) == [recorded.solved, recorded.signal, recorded.out_of_reach]
+assert (sum(groups.values()), wasted) == (1.0, recorded.wasted), "the pools of the folder"
 assert figures == {"valid": 0.0, f"engineer/{stratum}/valid": 0.0, "failure/no_number": 1.0, "failure/wrong": 0.0}
 assert all(asyncio.run(task.validate(None)) for task in [*held_out, *again])
 refused = ""

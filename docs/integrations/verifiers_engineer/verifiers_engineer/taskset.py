@@ -18,6 +18,7 @@ from verifiers_engineer.problems import (
     begin_episode,
     find_problem,
     judge_trace,
+    list_group_figures,
     open_source,
 )
 from verifiers_engineer.toolset import EngineerToolset
@@ -50,13 +51,16 @@ class EngineerTask(vf.Task[EngineerData, Outcome, EngineerTaskConfig]):
 
     @vf.metric
     async def outcome(self, trace: vf.Trace) -> dict[str, float]:
-        """`valid`, also of the stratum alone, and 1 for the failure or the grades of the answer, 0 for all others."""
+        """`valid`, also of the stratum alone, and 1 for the failure or the grades of the answer, 0 for all others.
+
+        Beside these, the figures of the stratum's groups from `list_group_figures`, whose mean is any one of them.
+        """
         verdict = judge_trace(self.data, trace)
         space = open_source(self.data.folder, self.data.seed).environment.space
         failures = {f"failure/{name}": float(name == verdict.failure) for name in space.failures}
         grades = {f"grade/{name}": float(name in verdict.grades) for name in space.grades}
         of_stratum = {f"engineer/{find_problem(self.data).cell.stratum}/valid": float(verdict.valid)}
-        return {"valid": float(verdict.valid), **of_stratum, **failures, **grades}
+        return {"valid": float(verdict.valid), **of_stratum, **failures, **grades, **list_group_figures(self.data)}
 
     async def validate(self, runtime: vf.Runtime) -> bool | None:
         """Judges the right answer, where the problem has one that is a text."""

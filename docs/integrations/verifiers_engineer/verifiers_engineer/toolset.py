@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import verifiers.v1 as vf
 
 from lakewright.engineer.multi_turn import list_tools
-from verifiers_engineer.problems import EngineerData, Outcome, begin_episode, find_problem
+from verifiers_engineer.problems import EngineerData, Outcome, begin_episode, find_problem, watch_call
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -21,6 +21,7 @@ class EngineerToolset(vf.Toolset[vf.ToolsetConfig, Outcome]):
 
     async def setup_task(self, task: EngineerData) -> None:
         """Begins the episode."""
+        self._task = task
         self._environment, self._episode, _ = begin_episode(task)
         self._problem = find_problem(task)
 
@@ -33,9 +34,10 @@ class EngineerToolset(vf.Toolset[vf.ToolsetConfig, Outcome]):
     def _note_outcome(self, tool: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(tool)
         async def call_tool(*arguments: Any, **named: Any) -> Any:
-            said = tool(*arguments, **named)
-            said = await said if inspect.isawaitable(said) else said
-            verdict, state = self._environment.end_episode(self._episode, self._problem), self.state
+            with watch_call(tool.__name__, self._task):
+                said = tool(*arguments, **named)
+                said = await said if inspect.isawaitable(said) else said
+                verdict, state = self._environment.end_episode(self._episode, self._problem), self.state
             state.called, state.valid, state.reward = True, verdict.valid, float(verdict.reward)
             state.failure, state.grades = verdict.failure, verdict.grades
             return said
