@@ -1,6 +1,6 @@
 """A line about code of an environment that takes long, because a trainer waits for it and shows nothing.
 
-The process is not changed: there is no alarm, and a thread only while there are such calls. The call goes on.
+The call is not ended. The process is not changed: it gets no alarm, and a thread only while such calls run.
 """
 
 import contextlib
@@ -29,8 +29,8 @@ class RunningCall(msgspec.Struct, eq=False):
 class SlowCallLog:
     """Logs one line on each call that takes long, while it is still running.
 
-    Calls of one name are named again only if they take twice as long as the last time, so that a tool which is merely
-    slow doesn't fill the log, while a call that never ends is always named.
+    A call that never ends is always named. Calls with one name are named again only if they take twice as long as the
+    last time, so that a slow tool doesn't fill the log.
     """
 
     def __init__(self, remedy: str, seconds: float = LATE) -> None:
@@ -42,7 +42,7 @@ class SlowCallLog:
 
     @contextlib.contextmanager
     def watch(self, name: str, describe: Callable[[], str]) -> Iterator[None]:
-        """Watches a block. name: of the call. describe: gives the place and the problem, needed only for a line."""
+        """Watches a block. name: the call's name. describe: gives the place and the problem, needed only for a line."""
         seconds = self._after.get(name, self._seconds)
         call = RunningCall(name, describe, seconds, time.monotonic() + seconds)
         self._running[call] = None

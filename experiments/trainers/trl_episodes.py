@@ -95,7 +95,7 @@ class PlayedRollout:
     def _limit(self, name: str, *, awaited: bool = False) -> Iterator[None]:
         """Ends a call of the episode if it takes too long; then no other is made. Raises InputError.
 
-        Without a limit, and where there are no alarms, such a call is named in the log.
+        Without a limit, such a call is named in the log. So it is on a system that has no alarms.
 
         awaited: whether the block awaits it, and raises TimeoutError by itself.
         """

@@ -67,7 +67,7 @@ def judge_trace(data: EngineerData, trace: vf.Trace) -> Verdict:
 
 
 def watch_call(name: str, data: EngineerData) -> AbstractContextManager[None]:
-    """Logs a line if a block of the environment's code does not end. name: of the tool or the function."""
+    """Logs a line if a block of the environment's code does not end. name: the name of a tool or function."""
     return SLOW_CALLS.watch(name, lambda: f"{name}: on {data.split} place {data.place} of {data.folder}")
 
 
