@@ -1,12 +1,12 @@
 """How well two difficulty models predict what a policy answers next, from the records of runs.
 
-    python docs/site/forecast_losses.py RUN ... --out docs/data/forecast_losses.json
+    python docs/site/forecast_losses.py STUDY/runs/RUN ... --out docs/data/forecast_losses.json
 
 After each stage both models are fitted to all that was known then: groups of the stages so far, and answers to
 held-out problems. Each predicts P(valid) of the cells that the next stage draws. The loss of a stage is the mean over
 its answers of -log P(answer), in nats. Beside it stand the loss of one prediction for all, the mean so far, and the
 least possible, which knows the share of valid answers of each cell. The regression is the one that measured best: an
-effect of each stratum's own, and held-out answers.
+effect of each stratum's own, and held-out answers. Prints a table: a row for each arm of a study.
 """
 
 import json
@@ -63,15 +63,32 @@ def _loss(chance: np.ndarray, right: np.ndarray, weight: np.ndarray) -> float:
     return float(-(weight @ (right * np.log(chance) + (1 - right) * np.log(1 - chance))) / weight.sum())
 
 
+def format_table(found: dict[str, dict[str, float]]) -> str:
+    """The means of the arms of studies, in Markdown. found: the losses of each run, by STUDY/ARM-sSEED."""
+    arms: dict[str, list[dict[str, float]]] = {}
+    for run, losses in found.items():
+        arms.setdefault(run.rsplit("-s", 1)[0], []).append(losses)
+    names = ("least", "abilities", "regression", "mean")
+    rows = ["| runs of | least possible | abilities | regression | one prediction for all | abilities better |"]
+    rows.append("|---|---|---|---|---|---|")
+    for arm, runs in arms.items():
+        means = (f"{statistics.fmean(run[name] for run in runs):.4f}" for name in names)
+        better = sum(run["abilities"] < run["regression"] for run in runs)
+        rows.append(f"| {arm} | {' | '.join(means)} | {better} of {len(runs)} |")
+    return "\n".join(rows)
+
+
 def main(words: list[str]) -> None:
     """Measures the losses of runs, and writes the means of each."""
     out, runs = Path(words[words.index("--out") + 1]), words[: words.index("--out")]
     found = {}
-    for run in sorted(runs):
-        losses = measure_losses(RunFolder(Path(run)))
-        found[Path(run).name] = {name: round(statistics.fmean(one[name] for one in losses), 5) for name in losses[0]}
-        print(run, found[Path(run).name], flush=True)
+    for run in map(Path, sorted(runs)):
+        losses = measure_losses(RunFolder(run))
+        means = {name: round(statistics.fmean(one[name] for one in losses), 5) for name in losses[0]}
+        found[f"{run.parent.parent.name}/{run.name}"] = means
+        print(run, means, flush=True)
     out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(format_table(found))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from lakewright.engineer.proposal import Proposal, Stateful, propose_nothing, pr
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.controls import size_of
-from lakewright.engineer.windows import MOST_WINDOWS, list_windowed, make_window
+from lakewright.engineer.windows import MOST_WINDOWS, list_windowed, make_window, replace_window
 
 MOST_VALUES = 16  # of a whole level that are looked at; of more, or of one that is not whole, POINTS
 POINTS = 9
@@ -27,6 +27,7 @@ MOST_CELLS = 128  # of a stratum; with more, one level at a time is varied
 MOST_LEARNERS = 1024  # each takes memory and time for every cell
 PARTS = 16  # of a round: after each part of the training, the best cell is chosen again
 REASON = "the largest gain expected"
+NOTHING_VALID = "no answer was valid so far: the easiest levels"
 TRACE = 0.05  # the least share of the problems of a stratum that have a trait, and that lack it
 USUAL = 2.0  # what a round trains, in units of signal by stratum, before a round was seen
 
@@ -47,6 +48,9 @@ class GainTeacher(Stateful):
     The gain is per token if the trainer tells the lengths of answers, else per problem. With `length` it is divided by
     size^length, so 1 is per token if answers grow with the size of a stratum, as boards do: its number, or its rank.
 
+    While no answer at all was valid, nothing tells problems apart except which levels are harder. So levels become the
+    easiest, and shares stay.
+
     With `near` below 1 a level is drawn from a window: the values about the best one that gain at least `near` as much.
     """
 
@@ -65,6 +69,8 @@ class GainTeacher(Stateful):
         known = evidence.forecast
         if known is None or not known.model.groups:
             return propose_nothing()
+        if _lacks_signal(evidence, known):
+            return propose_rows(design, _make_easiest(design, space), NOTHING_VALID, space)
         learners = Learners(known, design, space, numpy_rng(key), self.learners)
         cells = [
             cell for stratum in space.sort_strata(design.strata) for cell in list_candidates(stratum, design, space)
@@ -105,6 +111,26 @@ def count_rounds_ahead(evidence: Evidence) -> float:
     seen = evidence.round or 0
     # Beyond the last round that was announced there is still the stage that this design is for.
     return seen if evidence.rounds is None else min(seen, max(1, evidence.rounds - seen))
+
+
+def _lacks_signal(evidence: Evidence, known: Forecast) -> bool:
+    """Return True if no answer was valid so far, in training or to held-out problems, and no reward was graded."""
+    abilities = known.model.abilities
+    graded = bool(abilities and abilities.graded and any(abilities.graded))
+    return not (known.success or graded or any(tally.valid for tally in evidence.outcomes.values()))
+
+
+def _make_easiest(design: Design, space: DesignSpace) -> dict[Stratum, DesignRow]:
+    """The rows of a design with the easiest levels and traits; knobs of no direction stay."""
+    rows = {}
+    for stratum, row in design.strata.items():
+        for knob in space.knobs:
+            if knob.harder:
+                least, most = (TRACE, 1 - TRACE) if knob.trait else space.limits(stratum, knob)
+                easiest = least if knob.harder > 0 else most
+                row = replace_window(row, knob, easiest, easiest)
+        rows[stratum] = row
+    return rows
 
 
 def _make_rows(

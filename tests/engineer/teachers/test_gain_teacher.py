@@ -10,6 +10,7 @@ from msgspec import UNSET
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import DesignSpace, Engineer, Environment, Group, Knob, Problem, Verdict
 from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import edit_design
 from lakewright.engineer.difficulty import (
     DifficultySettings,
     HeldOutCell,
@@ -24,8 +25,10 @@ from lakewright.engineer.evidence.modules import PRESETS
 from lakewright.engineer.evidence.text_form import evidence_text
 from lakewright.engineer.evidence.token_form import evidence_tokens
 from lakewright.engineer.random_generators import make_key
+from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers.difficulty import WorthTeacher
-from lakewright.engineer.teachers.gain import GainTeacher, count_rounds_ahead, list_candidates
+from lakewright.engineer.teachers.gain import NOTHING_VALID, REASON, GainTeacher, count_rounds_ahead, list_candidates
+from lakewright.engineer.windows import list_windowed
 from tests.support.refusals import refused
 
 LEVEL = Knob(name="level", low=1, high=8, step=1, reach=2, whole=True)
@@ -85,6 +88,37 @@ def test_an_equal_key_makes_an_equal_plan():
 def test_without_answers_nothing_is_proposed():
     assert propose(make_forecast(DESIGN, [], HELD_OUT, DifficultySettings(), SPACE)).delta.edits == {}
     assert propose(None).delta.edits == {}
+
+
+@pytest.mark.parametrize(("harder", "easiest"), [(1, 2), (-1, 8), (0, 5)])
+def test_while_nothing_was_valid_levels_become_the_easiest_and_shares_stay(harder, easiest):
+    level = Knob(name="level", low=2, high=8, step=1, reach=2, whole=True, harder=harder)
+    noise = Knob(name="noise", low=0, high=1, step=0.1, reach=0.5, trait=True, harder=harder)
+    space = DesignSpace((1, 2), (level, noise), ranked=True)
+    row = {"share": 0.5, "level": 5, "level_high": 6, "noise": 0.5}
+    design = space.design({1: row, 2: row})
+    seen = [Observation(Cell(task, (5, False)), 20, 0.0, 0.0, 0, 80) for task in space.strata]
+    known = make_forecast(design, seen, [], DifficultySettings(), space)
+    evidence = Evidence(design=design, outcomes={}, round=1, rounds=4, forecast=known)
+    made = GainTeacher().propose(evidence, design, space, make_key(1))
+    for row in edit_design(design, made.delta, space).values():
+        assert row["share"] == 0.5
+        assert list_windowed(row, space.knobs) == ([level] if harder == 0 else [])
+        assert row["level"] == easiest
+        assert row["noise"] == pytest.approx({1: 0.05, -1: 0.95, 0: 0.5}[harder])
+
+
+def test_one_valid_answer_to_a_held_out_problem_is_enough_to_plan():
+    seen = [Observation(Cell(task, (5,)), 20, 0.0, 0.0, 0, 80) for task in SPACE.strata]
+    known = make_forecast(DESIGN, seen, HELD_OUT, DifficultySettings(), SPACE)
+    nothing = {task: Tally(problems=20, valid=0) for task in SPACE.strata}
+    reasons = []
+    for valid in (0, 1):
+        outcomes = nothing | {"sort": Tally(problems=20, valid=valid)}
+        evidence = Evidence(design=DESIGN, outcomes=outcomes, round=1, rounds=4, forecast=known)
+        made = GainTeacher().propose(evidence, DESIGN, SPACE, make_key(1))
+        reasons.append({edit.reason for edit in made.delta.edits.values()})
+    assert reasons == [{NOTHING_VALID}, {REASON}]
 
 
 def test_a_regression_has_no_learning_rates_and_is_refused():
