@@ -63,7 +63,7 @@ def _loss(chance: np.ndarray, right: np.ndarray, weight: np.ndarray) -> float:
     return float(-(weight @ (right * np.log(chance) + (1 - right) * np.log(1 - chance))) / weight.sum())
 
 
-def format_table(found: dict[str, dict[str, float]]) -> str:
+def format_losses(found: dict[str, dict[str, float]]) -> str:
     """The means of the arms of studies, in Markdown. found: the losses of each run, by STUDY/ARM-sSEED."""
     arms: dict[str, list[dict[str, float]]] = {}
     for run, losses in found.items():
@@ -74,7 +74,8 @@ def format_table(found: dict[str, dict[str, float]]) -> str:
     for arm, runs in arms.items():
         means = (f"{statistics.fmean(run[name] for run in runs):.4f}" for name in names)
         better = sum(run["abilities"] < run["regression"] for run in runs)
-        rows.append(f"| {arm} | {' | '.join(means)} | {better} of {len(runs)} |")
+        study, name = arm.split("/")
+        rows.append(f"| `{name}` of `{study}` | {' | '.join(means)} | {better} of {len(runs)} |")
     return "\n".join(rows)
 
 
@@ -88,7 +89,7 @@ def main(words: list[str]) -> None:
         found[f"{run.parent.parent.name}/{run.name}"] = means
         print(run, means, flush=True)
     out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(format_table(found))
+    print(format_losses(found))
 
 
 if __name__ == "__main__":

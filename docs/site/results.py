@@ -9,7 +9,8 @@ of one of the preset smollm2, where engineers.json is what `lakewright engineer 
 figures and answers of each round of a run's engineer.json; docs/data/trial_checks/NAME.json is a list of the files that
 `lakewright study check-trials` writes.
 docs/data/reading/NAME is the folder of a test of `lakewright engineer read`; its table and picture are reading-NAME.
-docs/data/worlds.json is what `lakewright bench worlds --json` prints.
+docs/data/worlds.json is what `lakewright bench worlds --json` prints, docs/data/forecast_losses.json what
+docs/site/forecast_losses.py writes.
 docs/data/benchmark holds what `lakewright benchmark eval` writes, docs/data/trainee a closed study of ways to train,
 docs/data/searches a search that was stopped, docs/data/fault the runs that were run again, as they were before, and
 docs/data/printed tables of figures of which no more is left.
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from forecast_losses import format_losses
 from redesign_picture import draw_redesign
 from result_tables import (
     arms_again,
@@ -154,14 +156,12 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
 }
 SOONER = [  # the table of docs/results.md of how soon arms are as good as `fixed` at its best
     ("small boards, gaps", "arena-first", "fixed"),
-    ("", "arena-first", "self-first"),
     ("", "arena-first", "best-static"),
     ("", "arena-first", "difficulty-first"),
     ("", "arena-default", "gain"),
     ("larger, gaps", "frontier-first", "fixed"),
     ("", "frontier-first", "best-static"),
     ("", "frontier-first", "self-trained-first"),
-    ("", "frontier-first", "difficulty-first"),
     ("larger, gaps, run again", "frontier-within-reach", "fixed"),
     ("", "frontier-within-reach", "difficulty-within-reach"),
     ("the same, today's code", "frontier-graded", "gain"),
@@ -227,6 +227,7 @@ def made() -> dict[Path, str]:
     worlds = msgspec.json.decode((DOCS / "data" / "worlds.json").read_bytes(), type=list[WorldScore])
     tables["worlds"] = format_scores(worlds)
     pictures[DOCS / "images" / "worlds.svg"] = draw_scores(worlds, ("gain", "difficulty", "coaching"))
+    tables["losses"] = format_losses(json.loads((DOCS / "data" / "forecast_losses.json").read_text()))
     tables |= _further_tables(found)
     texts = {page: page.read_text() for page in PAGES}
     placed = {name for text in texts.values() for _, _, name, _ in MADE.findall(text)}
