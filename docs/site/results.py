@@ -138,8 +138,8 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
     "against-static": [
         ("small boards", "arena", "self-trained", "best-static"),
         ("small boards, before the first stage", "arena-first", "difficulty-first", "best-static"),
+        ("the same, the default engineer", "arena-default", "gain", "best-static"),
         ("larger", "frontier-taught", "self-trained", "best-static"),
-        ("larger, asked early, trained briefly", "frontier-early", "self-trained-early", "best-static"),
         ("larger, before the first stage", "frontier-first", "self-trained-first", "best-static"),
         ("the same, boards out of reach left alone", "frontier-within-reach", "difficulty-within-reach", "best-static"),
         ("sums of numbers, before the first stage", "arithmetic-static", "learnability-first", "best-static"),
