@@ -17,6 +17,8 @@ from lakewright.engineer.random_generators import Key
 Rollout: TypeAlias = tuple[Problem, RolloutGroup]
 """A problem and a group of answers to it."""
 
+MOST_TURNS = 64  # of each kind, so that a search always ends soon
+
 ScoreProblems: TypeAlias = Callable[[list[Problem]], list[Rollout]]
 """Rolls the current policy out on problems and charges the budget. Returns each problem with its group, in order: all
 problems, or the first that the budget allows.
@@ -42,7 +44,8 @@ class Fresh(Protocol):
     def draw_again(self, index: int, turn: int) -> Problem:
         """Another problem of the same stratum for a problem that was drawn of the design.
 
-        index: index of that problem, from 0. turn: from 1; each turn has another problem, always the same.
+        index: index of that problem, from 0. turn: from 1; each turn has another problem, always the same. Turns after
+        MOST_TURNS have problems with the traits of that problem.
         """
 
 

@@ -1,22 +1,22 @@
 """Samplers that keep the share of every stratum: a problem gives its place to another of its stratum, or keeps it.
 
 They avoid groups whose answers all earn the same, which teach nothing: by the difficulty model's expectation, or by
-answers of the policy, as DAPO does (2503.14476) without keeping the shares.
+answers of the policy, as DAPO does (2503.14476) without keeping the shares. With answers, the other problem also has
+the traits of the first, so that the shares of traits are the design's, too.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.random_generators import Key
-from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, ScoreProblems
+from lakewright.engineer.samplers.base import MOST_TURNS, Fresh, MemorylessSampler, Sampled, ScoreProblems
 from lakewright.engineer.space import DesignSpace
 
 BETTER = 1e-6  # of a signal, at most 1: less is no reason to draw another problem
-MOST_TURNS = 64  # so that a search always ends soon
 
 Turns = Annotated[int, msgspec.Meta(ge=1, le=MOST_TURNS)]
 
@@ -25,8 +25,9 @@ Turns = Annotated[int, msgspec.Meta(ge=1, le=MOST_TURNS)]
 class SignalSampler(MemorylessSampler):
     """Of `pool` problems of a stratum for a place, the one with most signal by the difficulty model.
 
-    Nothing is rolled out for it. To the model problems of a stratum differ by their traits alone, so it raises the
-    share of a trait, or of its absence. A share q becomes at most 1 - (1 - q)^pool, so neither starves. Before the
+    Nothing is rolled out for it. To the model, problems of a stratum differ by their traits alone, and by the levels of
+    windows. So it raises the share of a trait, or of its absence. A share q becomes at most 1 - (1 - q)^pool, so
+    neither starves. With fixed shares of traits, a design without windows would leave it no choice. Before the
     model knows anything, all problems are the first ones.
     """
 
@@ -73,18 +74,23 @@ class SignalSampler(MemorylessSampler):
 class RedrawSampler(MemorylessSampler):
     """Problems are rolled out; if all answers earn the same, another problem of the stratum is, at most `turns`
     times. If no problem has signal, or the budget ends, the first one is used.
+
+    By default the other problem has the traits of the first. With `keep="strata"` it may have others, so more places
+    get signal, and the traits with more signal get a larger share.
     """
 
     keeps_shares: ClassVar[bool] = True
     rolls_out: ClassVar[bool] = True
     turns: Turns = 2
+    keep: Literal["traits", "strata"] = "traits"
 
     def draw(self, count: int, fresh: Fresh, score: ScoreProblems, key: Key) -> Sampled:
         """Problems to which the answers earn differently, in the order of the places."""
         first = fresh(count)
         problems, turns, left = list(first), [0] * count, list(range(count))
         scored, drawn, barren = 0, count, list[int]()
-        for turn in range(self.turns + 1):
+        others = MOST_TURNS if self.keep == "traits" else 0
+        for turn in [0, *(others + again for again in range(1, self.turns + 1))]:
             asked = [fresh.draw_again(place, turn) if turn else first[place] for place in left]
             rollouts = score(asked)
             scored, drawn = scored + len(rollouts), drawn + (len(asked) if turn else 0)

@@ -9,7 +9,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.calls import show
-from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.environment import Environment
@@ -17,7 +17,7 @@ from lakewright.engineer.plugins import load_class
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import check_space
 from lakewright.engineer.random_generators import make_key
-from lakewright.engineer.samplers.base import Rollout, Sampled
+from lakewright.engineer.samplers.base import MOST_TURNS, Rollout, Sampled
 from lakewright.engineer.samplers.registry import METHODS, SAMPLERS, SamplerSettings, make_sampler
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.trial.trial import RollOut, check_rollouts
@@ -69,7 +69,7 @@ class Supply:
         self.environment, self.design, self.seed, self.forecast = environment, design, seed, forecast
         self.places = places
         self.first: list[Problem] = []  # problems of the places so far
-        self._shares: dict[Stratum, tuple[list[Cell], list[float]]] = {}
+        self._shares: dict[tuple[object, ...], tuple[list[Cell], list[float]]] = {}
         self._alone: dict[Cell, Design] = {}
 
     def draw(self, design: Design, count: int, seed: int, first: int) -> list[Problem]:
@@ -94,7 +94,7 @@ class Supply:
     def draw_again(self, index: int, turn: int) -> Problem:
         """Another problem of the stratum of one that was drawn, its cell by chance as the design has them there.
 
-        index: index of that problem, from 0. turn: from 1.
+        index: index of that problem, from 0. turn: from 1; after MOST_TURNS, of a cell with the traits of that problem.
         """
         # The cell is drawn from the stratum's own part of the design, so the mix within the stratum does not change
         # either.
@@ -112,16 +112,22 @@ class Supply:
         return self.draw(self._alone[cell], 1, seed, place)[0]
 
     def _choose_cell(self, index: int, turn: int) -> Cell:
-        stratum = self.first[index].cell.stratum
-        if not self._shares:
-            for cell, share in self.environment.cells(self.design).items():
-                cells, shares = self._shares.setdefault(cell.stratum, ([], []))
-                cells.append(cell)
-                shares.append(share)
+        like = self._name_part(self.first[index].cell, turn)
+        if like not in self._shares:
+            cells = self.environment.cells(self.design)
+            found = {cell: share for cell, share in cells.items() if self._name_part(cell, turn) == like}
+            self._shares[like] = list(found), list(found.values())
         # Seed, turn and place alone, not a running generator: another process that asks for this turn gets this
         # problem.
         chance = random.Random(f"{self.seed} again {turn} place {self.places[index]}")
-        return chance.choices(*self._shares[stratum])[0]
+        return chance.choices(*self._shares[like])[0]
+
+    def _name_part(self, cell: Cell, turn: int) -> tuple[object, ...]:
+        """The part of the design from which a turn draws: a cell's stratum, and for late turns its traits."""
+        if turn <= MOST_TURNS:
+            return (cell.stratum,)
+        values = zip(self.environment.space.knobs, cell.values, strict=True)
+        return cell.stratum, *(bool(value) for knob, value in values if knob.trait)
 
 
 def list_places(first: int, count: int, where: str = "draw") -> range:

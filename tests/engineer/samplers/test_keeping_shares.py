@@ -95,6 +95,28 @@ def test_every_place_has_the_stratum_that_the_design_gives_it(weights, twisted, 
     assert all(problem.cell.values[0] == 4 for problem in drawn), "levels are the design's"
 
 
+@settings(max_examples=15, deadline=None)
+@given(shares, twists, st.integers(1, 40), st.integers(0, 5), st.integers(1, 3))
+def test_problems_that_are_drawn_again_have_the_traits_that_the_design_gives_their_places(
+    weights, twisted, count, seed, turns
+):
+    design = design_of(weights, twisted)
+    plain, engineer = DRILLS.draw(design, count, seed), begin("redraw", design, seed, turns=turns)
+    drawn = engineer.draw(count)
+    assert [problem.cell for problem in drawn] == [problem.cell for problem in plain]
+    assert engineer.sampling.again == sum(mine != other for mine, other in zip(drawn, plain, strict=True))
+
+
+def test_if_only_strata_keep_their_shares_problems_with_signal_take_the_places_of_others():
+    design = design_of([1, 1, 1], [0.5, 0.5, 0.5])
+    counts = {}
+    for keep in ("traits", "strata"):
+        drawn = begin("redraw", design, turns=4, keep=keep).draw(120)
+        counts[keep] = sum(problem.cell["twist"] for problem in drawn)
+    assert counts["traits"] == 60
+    assert counts["strata"] > 90, "problems without a twist have no signal"
+
+
 def test_problems_of_most_expected_signal_are_chosen_and_nothing_is_rolled_out():
     design = design_of([2, 1, 1], [0.3, 0.3, 0.0])
     engineer = learn(begin("signal", design))

@@ -96,7 +96,7 @@ class Policy:
 
 
 def test_groups_without_signal_are_drawn_again_by_the_loops_own_policy(tmp_path):
-    settings = FolderSettings(sampler=SamplerSettings("redraw", {"turns": 3}, plans=6))
+    settings = FolderSettings(sampler=SamplerSettings("redraw", {"turns": 3, "keep": "strata"}, plans=6))
     folder = begin_engineer(tmp_path / "e", settings=settings)
     policy = Policy(folder.environment)
     source = ProblemSource(folder.path, roll_out=policy)
