@@ -5,6 +5,7 @@ for its rates. Each shared part may take as long as that check until its end, so
 is tried.
 """
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
@@ -19,6 +20,7 @@ from lakewright.engineer.testing.isolation import CallError, Calls, watch_proces
 from lakewright.engineer.testing.played import PlayedProperties
 from lakewright.engineer.testing.properties import EVERY, START, Properties
 from lakewright.engineer.testing.report import RETURNS, Fault, Report
+from lakewright.engineer.testing.search import Deadline
 
 SLICE = 16  # cells of a part
 PATIENCE = 6.0  # times the seconds that every bound and bin may take before the properties are tried
@@ -96,19 +98,19 @@ def try_here(environment: Environment, calls: Calls, part: CheckPart, begun: flo
         part: the cells or the property.
         begun: when its seconds began, by `time.monotonic`.
     """
-    report, until = Report(environment=""), begun + part.seconds
+    report, deadline = Report(environment=""), Deadline(begun + part.seconds)
     name, fault, drawn = START, None, []
     try:
         properties = make_properties(environment, calls, report, part.maker)
         properties.add_problems(msgspec.json.decode(part.problems, type=DrawnProblems))
         if part.property is None:
             name = EVERY
-            late = part.first and time.monotonic() > until
-            fault = properties.draw_cells([] if late else properties.listed[part.first : part.last], until)
+            late = part.first and deadline.is_over()
+            fault = properties.draw_cells([] if late else properties.listed[part.first : part.last], deadline)
             drawn = properties.list_problems()
         else:
             chosen, _ = properties.in_order()[part.property]
-            name, fault = chosen.__name__, chosen(until)
+            name, fault = chosen.__name__, chosen(deadline)
     except CallError as error:
         fault = Fault(name, str(error), "any")
     return Findings(report, fault, msgspec.json.encode(drawn), calls.late)
@@ -153,9 +155,10 @@ def try_parts(
         return  # without problems the other properties would only say the same
     yield report
     problems = msgspec.json.encode(properties.list_problems())
+    ends = itertools.accumulate(percent for _, percent in properties.in_order())
     parts = [
-        CheckPart(maker, share_of_time * seconds, calls.limit, property=place, problems=problems)
-        for place, (_, share_of_time) in enumerate(properties.in_order())
+        CheckPart(maker, seconds * end / 100, calls.limit, property=place, problems=problems)
+        for place, end in enumerate(ends)
     ]
     for found in share(try_part, parts):
         if found.fault and found.fault.name not in {fault.name for fault in report.faults}:

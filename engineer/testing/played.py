@@ -16,7 +16,8 @@ from lakewright.engineer.testing.isolation import CallError
 from lakewright.engineer.testing.properties import MOST_SCORED, Properties
 from lakewright.engineer.testing.redraw import show_problem
 from lakewright.engineer.testing.report import Fault
-from lakewright.engineer.testing.trials import LATE, MOST_CONSTANT, Trials, encode_problem, find_smallest
+from lakewright.engineer.testing.search import LATE, Deadline, find_smallest
+from lakewright.engineer.testing.trials import MOST_CONSTANT, Trials, encode_problem
 
 PLAYED = "any calls lead to a verdict"  # a property
 MOST_CALLS = 8  # of tools in an episode
@@ -72,7 +73,7 @@ class PlayedProperties(Properties):
     kind = PlayedTrials
     trials: PlayedTrials
 
-    def play_any_calls(self, until: float) -> Fault | None:
+    def play_any_calls(self, deadline: Deadline) -> Fault | None:
         """Any calls of tools, or no call, lead to a proper verdict."""
         if type(self.trials.environment).make_episode is MultiTurnEnvironment.make_episode:
             self.report.warnings.append("there is no make_episode, so no episode was tried")
@@ -84,17 +85,17 @@ class PlayedProperties(Properties):
         problems = list(self.problems.values())
         calls = st.lists(st.one_of([_draw_call(name, tool) for name, tool in tools.items()]), max_size=MOST_CALLS)
         cases = st.tuples(st.sampled_from(problems), calls)
-        return find_smallest(PLAYED, [(problems[0], [])], cases, self.trials.play_case, show_play, until, 300)
+        return find_smallest(PLAYED, [(problems[0], [])], cases, self.trials.play_case, show_play, deadline, 300)
 
-    def score_pool(self, pool: Sequence[Problem], until: float) -> None:
+    def score_pool(self, pool: Sequence[Problem], deadline: Deadline) -> None:
         """Measures the rate of episodes without calls, and warns if they are valid."""
-        begun, valid = time.monotonic(), []
+        begun, enough, valid = time.monotonic(), deadline.extend(LATE), []
         for problem in pool[:: 1 + len(pool) // MOST_SCORED]:
             try:
                 valid.append(self.trials.judge_empty(problem).valid)
             except CallError:  # named by `play_any_calls`
                 return
-            if time.monotonic() > max(until, begun + LATE):
+            if enough.is_over():
                 break
         self.report.verdicts_per_second = 2 * len(valid) / max(1e-9, time.monotonic() - begun)
         if sum(valid) > MOST_CONSTANT * len(valid):
@@ -104,13 +105,13 @@ class PlayedProperties(Properties):
     def _judge_some(self, problems: Sequence[Problem]) -> list[list[Verdict]]:
         return []
 
-    def in_order(self) -> list[tuple[Callable[[float], Fault | None], float]]:
+    def in_order(self) -> list[tuple[Callable[[Deadline], Fault | None], int]]:
         """As of `Properties`, but episodes are played instead of texts judged."""
         judging = ("judge_references", "judge_any_text", "judge_attacks", "judge_together")
         usual = super().in_order()
-        place = next(place for place, (way, _) in enumerate(usual) if way.__name__ in judging)
-        rest = [(way, share) for way, share in usual[place:] if way.__name__ not in judging]
-        return [*usual[:place], (self.play_any_calls, 0.7), *rest]
+        replaced = [place for place, (way, _) in enumerate(usual) if way.__name__ in judging]
+        first, last = replaced[0], replaced[-1] + 1
+        return [*usual[:first], (self.play_any_calls, sum(part for _, part in usual[first:last])), *usual[last:]]
 
 
 def _draw_call(name: str, tool: Callable[..., Any]) -> st.SearchStrategy[Tool]:

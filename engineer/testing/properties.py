@@ -30,15 +30,14 @@ from lakewright.engineer.testing.redraw import (
     show_problem,
 )
 from lakewright.engineer.testing.report import Fault, Report
+from lakewright.engineer.testing.search import LATE, Deadline, find_smallest
 from lakewright.engineer.testing.strategies import ODD_ANSWERS, answers, cells, deltas, designs, list_cells
 from lakewright.engineer.testing.trials import (
-    LATE,
     Draw,
     Trials,
     check_round_trips,
     encode_problem,
     estimate_distinct,
-    find_smallest,
     judge_attacks,
     score_constants,
     show_design,
@@ -55,7 +54,7 @@ CROSS_SECONDS = 3.0  # of drawing, for the cases that another process draws too
 
 
 class Properties:
-    """The properties of one environment, each tried until a moment in time; what is measured goes into `report`.
+    """The properties of one environment, each tried until a deadline; what is measured goes into `report`.
 
     Args:
         environment: what is tried.
@@ -83,9 +82,9 @@ class Properties:
         self.problems, self.took = dict[Draw, Problem](), dict[Draw, float]()
         self.bounds = GivenBounds(self.space, self._is_known_drawable)
 
-    def draw_cells(self, some: Sequence[Cell], until: float) -> Fault | None:
+    def draw_cells(self, some: Sequence[Cell], deadline: Deadline) -> Fault | None:
         """Problems come of some of the cells at bounds and bins."""
-        return find_smallest(EVERY, [Draw(cell, 0, 0) for cell in some], None, self._try_cell, str, until)
+        return find_smallest(EVERY, [Draw(cell, 0, 0) for cell in some], None, self._try_cell, str, deadline)
 
     def judge_cells(self, fault: Fault | None) -> Fault | None:
         """The fault of drawing the cells at bounds and bins, or what it shows: a stratum without problems."""
@@ -113,7 +112,7 @@ class Properties:
             draw = Draw(self.listed[place], 0, 0)
             self.problems[draw], self.took[draw] = problem, took
 
-    def draw_start(self, until: float) -> Fault | None:
+    def draw_start(self, deadline: Deadline) -> Fault | None:
         """Problems come of every cell of the design to begin with, and of that design."""
 
         def draw_cell(cell: Cell) -> None:
@@ -125,24 +124,24 @@ class Properties:
                 raise CallError(f"{error}, or override start") from error
 
         def try_start(attempt: Callable[[Design], object]) -> Fault | None:
-            return find_smallest(START, [self.start], None, attempt, show_design, until)
+            return find_smallest(START, [self.start], None, attempt, show_design, deadline)
 
         mix: dict[Cell, float] = {}
         if fault := try_start(lambda start: mix.update(self.trials.cells(start))):
             return fault
         simple = sorted(mix, key=lambda cell: self.space.hardness(cell, self.space.strata))
-        fault = find_smallest(START, simple, None, draw_cell, lambda cell: f"cell {cell}", until)
+        fault = find_smallest(START, simple, None, draw_cell, lambda cell: f"cell {cell}", deadline)
         return fault or try_start(lambda start: self.trials.draw(start, 1, 0))
 
-    def _choose_count(self, most: int, least: int, until: float) -> int:
+    def _choose_count(self, most: int, least: int, deadline: Deadline) -> int:
         """A number of problems to draw at once: the least if the most would take longer than there is time."""
-        slow = most * median(self.took.values()) > max(LATE, until - time.monotonic())
+        slow = most * median(self.took.values()) > max(LATE, deadline.count_seconds())
         return least if slow else most
 
-    def try_between(self, until: float) -> Fault | None:
+    def try_between(self, deadline: Deadline) -> Fault | None:
         """Problems come at other values, seeds and indices, too."""
         between = st.builds(Draw, cells(self.space, self._is_known_drawable, **self.given), SEEDS, INDICES)
-        return find_smallest(EVERY, (), between, self.trials.draw_one, str, until)
+        return find_smallest(EVERY, (), between, self.trials.draw_one, str, deadline)
 
     def _try_cell(self, draw: Draw) -> None:
         if not self.trials.is_drawable(draw.cell):
@@ -162,7 +161,7 @@ class Properties:
         except CallError:
             return False
 
-    def draw_again(self, until: float) -> Fault | None:
+    def draw_again(self, deadline: Deadline) -> Fault | None:
         """Equal cell, seed and index give the same problem, in any order."""
 
         def draw_twice(draw: Draw) -> None:
@@ -172,12 +171,12 @@ class Properties:
                 raise CallError("two draws gave different problems; take all randomness from rng, and keep no state")
 
         more = st.builds(Draw, st.sampled_from([draw.cell for draw in self.problems]), SEEDS, INDICES)
-        return find_smallest(EQUAL, self.problems, more, draw_twice, str, until, 30)
+        return find_smallest(EQUAL, self.problems, more, draw_twice, str, deadline, 30)
 
-    def draw_slices(self, until: float) -> Fault | None:
+    def draw_slices(self, deadline: Deadline) -> Fault | None:
         """Problems of a design depend on design, seed and index alone, and are of its cells, in their shares."""
 
-        count, size = self._choose_count(24, 4, until), 2
+        count, size = self._choose_count(24, 4, deadline), 2
 
         def draw_part(case: tuple[Design, int, int]) -> None:
             design, seed, first = case
@@ -192,9 +191,9 @@ class Properties:
             return f"{show_design(design)}, seed {seed}, problems {first} to {first + size - 1} of {count}"
 
         strategy = st.tuples(self._legal_designs(), SEEDS, st.integers(0, count - size))
-        return find_smallest("draws follow the design", (), strategy, draw_part, show, until, 50)
+        return find_smallest("draws follow the design", (), strategy, draw_part, show, deadline, 50)
 
-    def draw_mixed_cells(self, until: float) -> Fault | None:
+    def draw_mixed_cells(self, deadline: Deadline) -> Fault | None:
         """Problems come of the canonical cells of designs, too, which a trial draws one by one."""
         name, mixed = "cells of a mix are drawn", dict[Cell, float]()
 
@@ -209,10 +208,10 @@ class Properties:
             mixed.update(self.trials.mix(design))
 
         mixes = [self.start, *(self._single_design(draw.cell) for draw in self.problems)]
-        if fault := find_smallest(name, mixes, None, add_mix, show_design, until):
+        if fault := find_smallest(name, mixes, None, add_mix, show_design, deadline):
             return fault
         order = sorted(mixed, key=self._is_within_limits)  # no other property draws those beyond the limits
-        return find_smallest(name, order, None, draw_mixed, lambda cell: f"cell {cell}", until)
+        return find_smallest(name, order, None, draw_mixed, lambda cell: f"cell {cell}", deadline)
 
     def _is_within_limits(self, cell: Cell) -> bool:
         limits = [(0, 1) if knob.trait else self.space.limits(cell.stratum, knob) for knob in self.space.knobs]
@@ -221,10 +220,10 @@ class Properties:
     def _legal_designs(self) -> st.SearchStrategy[Design]:
         return designs(self.space, self.bounds, **self.given)
 
-    def separate_seeds(self, until: float) -> Fault | None:
+    def separate_seeds(self, deadline: Deadline) -> Fault | None:
         """Two seeds don't give the same problems, not even shifted."""
 
-        count = self._choose_count(8, 4, until)
+        count = self._choose_count(8, 4, deadline)
 
         def compare_seeds(draw: Draw) -> None:
             compare_sets("draw", partial(self._draw_cell, draw.cell, count))
@@ -241,7 +240,7 @@ class Properties:
                     said = f"{what}: another seed gives the same problems, {first} places on"
                     raise CallError(f"{said}; let the seed decide")
 
-        return find_smallest("seeds share no problems", self.problems, None, compare_seeds, str, until)
+        return find_smallest("seeds share no problems", self.problems, None, compare_seeds, str, deadline)
 
     def _draw_cell(self, cell: Cell, count: int, seed: int) -> list[Problem]:
         """Problems of a design that has this cell alone, as far as the limits of traits allow it."""
@@ -254,7 +253,7 @@ class Properties:
             row[knob.name] = min(max(float(row[knob.name]), low), high)
         return Design({cell.stratum: {self.space.share.name: 1.0, **row}}, given=self.given)
 
-    def judge_references(self, until: float) -> Fault | None:
+    def judge_references(self, deadline: Deadline) -> Fault | None:
         """The right answer of a problem is valid."""
         known = {draw: problem for draw, problem in self.problems.items() if problem.answer}
         if not known:
@@ -266,30 +265,30 @@ class Properties:
                 raise CallError(f"judge finds the problem's own answer {problem.answer!r:.60} not valid; correct one")
 
         more = st.builds(Draw, st.sampled_from([draw.cell for draw in known]), SEEDS, INDICES) if known else None
-        return find_smallest("the right answer is valid", known, more, judge_reference, str, until, 50)
+        return find_smallest("the right answer is valid", known, more, judge_reference, str, deadline, 50)
 
-    def judge_any_text(self, until: float) -> Fault | None:
+    def judge_any_text(self, deadline: Deadline) -> Fault | None:
         """Any text is judged without an error, twice the same, with a declared failure and a finite reward."""
         problems = list(self.problems.values())
         odd = [(problems[0], text) for text in (*ODD_ANSWERS, problems[0].answer)]
         strategy = st.sampled_from(problems).flatmap(lambda problem: st.tuples(st.just(problem), answers(problem)))
-        return find_smallest(JUDGED, odd, strategy, self.trials.judge_case, show_case, until, 300)
+        return find_smallest(JUDGED, odd, strategy, self.trials.judge_case, show_case, deadline, 300)
 
-    def judge_attacks(self, until: float) -> Fault | None:
+    def judge_attacks(self, deadline: Deadline) -> Fault | None:
         """A verdict comes, within the limit, on texts that exhaust parsers."""
-        return judge_attacks(list(self.problems.values()), self.trials, until)
+        return judge_attacks(list(self.problems.values()), self.trials, deadline)
 
-    def judge_together(self, until: float) -> Fault | None:
+    def judge_together(self, deadline: Deadline) -> Fault | None:
         """Groups, verdicts and tallies of several problems equal single verdicts."""
         some = list(self.problems.values())[:TOGETHER_MOST]
-        return find_smallest(TOGETHER, [some], None, self.trials.judge_together, show_first, until)
+        return find_smallest(TOGETHER, [some], None, self.trials.judge_together, show_first, deadline)
 
-    def describe_problems(self, until: float) -> Fault | None:
+    def describe_problems(self, deadline: Deadline) -> Fault | None:
         """Statistics, features and cases come of problems."""
         problems = self.problems.values()
-        return find_smallest("problems are described", problems, None, self.trials.describe, show_problem, until)
+        return find_smallest("problems are described", problems, None, self.trials.describe, show_problem, deadline)
 
-    def read_any_delta(self, until: float) -> Fault | None:
+    def read_any_delta(self, deadline: Deadline) -> Fault | None:
         """Any delta of the schema leads to a legal design that can be drawn; both are the same after JSON."""
 
         def apply_delta(case: tuple[Design, Delta]) -> None:
@@ -303,19 +302,19 @@ class Properties:
                 raise CallError(f"a delta led to an illegal design ({error}); correct the limits") from error
             self.trials.draw(found, count, 0)
 
-        count = self._choose_count(4, 1, until)
+        count = self._choose_count(4, 1, deadline)
         strategy = self._legal_designs().flatmap(lambda design: st.tuples(st.just(design), deltas(self.space, design)))
 
         def show(case: tuple[Design, Delta]) -> str:
             return f"{show_design(case[0])}, delta {encode_delta(case[1])}"
 
-        return find_smallest("any delta leads to a legal design", (), strategy, apply_delta, show, until, 100)
+        return find_smallest("any delta leads to a legal design", (), strategy, apply_delta, show, deadline, 100)
 
-    def measure_rates(self, until: float) -> Fault | None:
+    def measure_rates(self, deadline: Deadline) -> Fault | None:
         """Measures rates and distinct problems, and what a constant answer scores."""
         rates: list[tuple[int, float]] = []
         pool: list[Problem] = []
-        count = self._choose_count(SAMPLE, 8, until)
+        count = self._choose_count(SAMPLE, 8, deadline)
         if count < SAMPLE:
             said = "problems come too slowly to estimate how many distinct ones there are; give more seconds"
             self.report.warnings.append(said)
@@ -329,7 +328,7 @@ class Properties:
             pool.extend(found[:32])
 
         quick = sorted(self.problems, key=lambda draw: self.space.hardness(draw.cell, self.space.strata))
-        if fault := find_smallest(EVERY, quick, None, measure_cell, str, until):
+        if fault := find_smallest(EVERY, quick, None, measure_cell, str, deadline):
             return fault
         self.report.problems_per_second = sum(count for count, _ in rates) / max(1e-9, sum(took for _, took in rates))
         few = [(count, name) for name, count in self.report.distinct.items() if count < FEW]
@@ -337,20 +336,20 @@ class Properties:
             cells = f"{len(few)} cell{'s' * (len(few) > 1)}, such as {few[0][1]}"
             about = "1 distinct problem; let make use rng, or" if few[0][0] == 1 else f"{few[0][0]} distinct problems;"
             self.report.warnings.append(f"memorising is easy in {cells}: about {about} give such cells a small share")
-        self.score_pool(pool, until)
+        self.score_pool(pool, deadline)
         return None
 
-    def score_pool(self, pool: Sequence[Problem], until: float) -> None:
+    def score_pool(self, pool: Sequence[Problem], deadline: Deadline) -> None:
         """Measures what a constant answer to some problems scores."""
-        score_constants(pool[:: 1 + len(pool) // MOST_SCORED], self.trials, self.report, until)
+        score_constants(pool[:: 1 + len(pool) // MOST_SCORED], self.trials, self.report, deadline)
 
-    def compare_elsewhere(self, until: float) -> Fault | None:
+    def compare_elsewhere(self, deadline: Deadline) -> Fault | None:
         """Another process, with other hashes and a later clock, gives equal results, and is not changed."""
         if not self.maker:
             said = "not compared with another process, which cannot make the class by its name; use `lakewright check`"
             self.report.warnings.append(said)
             return None
-        cases, count, sets = self._choose_cases(), self._choose_count(4, 1, 0.0), list[Problem]()
+        cases, count, sets = self._choose_cases(), self._choose_count(4, 1, Deadline.after(0)), list[Problem]()
         with suppress(CallError):  # named by other properties
             sets = draw_sets(self.trials, self.start, count)
         mine = [*(self.problems[case] for case in cases), *sets]
@@ -366,11 +365,11 @@ class Properties:
     def _judge_some(self, problems: Sequence[Problem]) -> list[list[Verdict]]:
         """The verdicts on `list_answers` of the first problems, as many as a few seconds allow."""
         verdicts: list[list[Verdict]] = []
-        begun = time.monotonic()
+        deadline = Deadline.after(CROSS_SECONDS)
         with suppress(CallError):  # named where any text is judged
             for problem in problems:
                 verdicts.append([self.trials.judge(problem, answer) for answer in list_answers(problem)])
-                if time.monotonic() > begun + CROSS_SECONDS:
+                if deadline.is_over():
                     break
         return verdicts
 
@@ -380,21 +379,21 @@ class Properties:
         totals = itertools.accumulate(self.took[draw] for draw in draws)
         return draws[: min(40, max(1, sum(total <= CROSS_SECONDS for total in totals)))]
 
-    def in_order(self) -> list[tuple[Callable[[float], Fault | None], float]]:
-        """The properties after `draw_cells`, each with the part of the time by which it ends."""
+    def in_order(self) -> list[tuple[Callable[[Deadline], Fault | None], int]]:
+        """The properties after `draw_cells`, each with its percentage of the time."""
         return [
-            (self.draw_start, 0.02),
-            (self.try_between, 0.15),
-            (self.draw_mixed_cells, 0.2),
-            (self.draw_again, 0.3),
-            (self.draw_slices, 0.4),
-            (self.separate_seeds, 0.5),
-            (self.judge_references, 0.6),
-            (self.judge_any_text, 0.68),
-            (self.judge_attacks, 0.69),
-            (self.judge_together, 0.7),
-            (self.describe_problems, 0.72),
-            (self.read_any_delta, 0.85),
-            (self.measure_rates, 1.0),
-            (self.compare_elsewhere, 1.0),
+            (self.draw_start, 2),
+            (self.try_between, 13),
+            (self.draw_mixed_cells, 5),
+            (self.draw_again, 10),
+            (self.draw_slices, 10),
+            (self.separate_seeds, 10),
+            (self.judge_references, 10),
+            (self.judge_any_text, 8),
+            (self.judge_attacks, 1),
+            (self.judge_together, 1),
+            (self.describe_problems, 2),
+            (self.read_any_delta, 13),
+            (self.measure_rates, 15),
+            (self.compare_elsewhere, 0),  # which takes CROSS_SECONDS, whatever the time is
         ]

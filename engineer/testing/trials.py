@@ -1,19 +1,13 @@
-"""Trials of cases: the smallest one that fails, found by hypothesis; problems drawn with all that can go wrong."""
+"""Trials of an environment: each call with all that can go wrong in it."""
 
 import copy
-import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from random import Random
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
-from hypothesis import HealthCheck, Phase, find, settings
-from hypothesis.errors import HypothesisException
-from hypothesis.strategies import SearchStrategy
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
@@ -28,19 +22,11 @@ from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.redraw import JUDGED, list_answers, show_case, show_problem
 from lakewright.engineer.testing.report import Fault, Report
+from lakewright.engineer.testing.search import LATE, Deadline, find_smallest
 from lakewright.engineer.testing.strategies import ODD_ANSWERS, list_attacks
 
-T = TypeVar("T")
-
-LEAST = 5  # cases of each property, where they take no more than LATE; else one
-LATE = 1.0  # seconds
 MOST_CONSTANT = 0.5  # share of valid answers that a constant answer may have without a warning
 ATTACK_SECONDS = 5.0
-SHRINKING = 3.0  # seconds, for the smallest case of a fault that is found late
-
-
-class _TimeUpError(BaseException):
-    """Ends a search; no Exception because hypothesis takes these for faults."""
 
 
 class Draw(NamedTuple):
@@ -52,66 +38,6 @@ class Draw(NamedTuple):
 
     def __str__(self) -> str:
         return f"cell {self.cell}, seed {self.seed}, index {self.place}"
-
-
-def find_smallest(
-    name: str,
-    examples: Iterable[T],
-    strategy: SearchStrategy[T] | None,
-    attempt: Callable[[T], object],
-    show: Callable[[T], str],
-    until: float,
-    most: int = 100,
-) -> Fault | None:
-    """The fault with the smallest case in which `attempt` raises CallError; None if it never does.
-
-    Args:
-        name: the name of the property.
-        examples: cases to try first, from small to large.
-        strategy: further cases, which hypothesis tries and shrinks.
-        attempt: tries a case.
-        show: describes a case to people.
-        until: the end, by `time.monotonic`; later only the first example and LEAST cases are tried.
-        most: cases of the strategy in a round. Rounds follow each other until the end; if it is infinite, there is one.
-    """
-    found: list[Fault] = []
-
-    def fails_case(case: T) -> bool:
-        try:
-            attempt(case)
-        except CallError as error:
-            found.append(Fault(name, str(error), show(case)))
-            return True
-        return False
-
-    for place, example in enumerate(examples):
-        if time.monotonic() > until and place:
-            break
-        if fails_case(example):
-            return found[-1]
-    if strategy is not None:
-        tried = itertools.count(1)
-
-        def fails_in_time(case: T) -> bool:
-            late = LATE if (number := next(tried)) <= LEAST else 0.0
-            if number > 1 and time.monotonic() > until + (SHRINKING if found else late):
-                raise _TimeUpError
-            return fails_case(case)
-
-        chosen = settings(
-            max_examples=most,
-            database=None,
-            deadline=None,
-            phases=(Phase.generate, Phase.shrink),
-            suppress_health_check=list(HealthCheck),
-        )
-        # Not reproducible faults end the search, too; the last case that failed is the smallest.
-        for number in itertools.count():
-            with suppress(HypothesisException, _TimeUpError):
-                find(strategy, fails_in_time, settings=chosen, random=Random(number))
-            if found or until == math.inf or time.monotonic() > until:
-                break
-    return found[-1] if found else None
 
 
 class Trials:
@@ -319,40 +245,38 @@ def check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
         raise CallError("a delta changes as an answer; give strata names that differ as text")
 
 
-def judge_attacks(problems: Sequence[Problem], trials: Trials, until: float) -> Fault | None:
+def judge_attacks(problems: Sequence[Problem], trials: Trials, deadline: Deadline) -> Fault | None:
     """The fault of the first text that a judge fails on, of texts that exhaust parsers; None without one.
 
     Args:
         problems: one problem of each stratum is tried.
         trials: judges the answers.
-        until: the end, by `time.monotonic`; the texts get ATTACK_SECONDS at least.
+        deadline: the end; the texts get ATTACK_SECONDS at least.
     """
     chosen = {problem.cell.stratum: problem for problem in reversed(problems)}
     cases = [(problem, text) for problem in chosen.values() for text in list_attacks(problem.answer)]
-    return find_smallest(
-        JUDGED, cases, None, trials.judge_case, show_case, max(until, time.monotonic() + ATTACK_SECONDS)
-    )
+    return find_smallest(JUDGED, cases, None, trials.judge_case, show_case, deadline.extend(ATTACK_SECONDS))
 
 
-def score_constants(pool: Sequence[Problem], trials: Trials, report: Report, until: float) -> None:
+def score_constants(pool: Sequence[Problem], trials: Trials, report: Report, deadline: Deadline) -> None:
     """Measures the score of the best constant answer to some problems, and the rate of verdicts.
 
     Args:
         pool: the problems.
         trials: judges the answers.
         report: gets the figures, and a warning.
-        until: the end, by `time.monotonic`; after it no further answer is tried.
+        deadline: the end, after which no further answer is tried.
     """
     common = [answer for answer, _ in Counter(problem.answer for problem in pool).most_common(3)]
     best = ("", -1.0, 0.0)
     judged, took = 0, 0.0
     for answer in dict.fromkeys((*common, *ODD_ANSWERS[:6])):
-        if time.monotonic() > until and judged:
+        if judged and deadline.is_over():
             break
         begun = time.monotonic()
         try:
             trials.judge(pool[0], answer)
-            slow = len(pool) * (time.monotonic() - begun) / max(LATE, until - begun)
+            slow = len(pool) * (time.monotonic() - begun) / max(LATE, deadline.count_seconds())
             pool = pool[:: max(1, min(math.ceil(slow), len(pool) // 8))]
             begun = time.monotonic()
             verdicts = [trials.judge(problem, answer) for problem in pool]

@@ -1,10 +1,8 @@
 """Environments of several turns: episodes give verdicts, what needs a text to judge says so, and check plays them."""
 
-import math
 import mmap
 import random
 import re
-import time
 
 import numpy as np
 import pytest
@@ -25,6 +23,7 @@ from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing import Report, find_faults
 from lakewright.engineer.testing.isolation import ROOM, Calls
 from lakewright.engineer.testing.parts import make_properties
+from lakewright.engineer.testing.search import Deadline
 from tests.support.processes.commands import HOUSE
 from tests.support.refusals import refused
 
@@ -140,9 +139,9 @@ def find_played(environment):
     """The fault of episodes, if any, and the report, both found in this process."""
     report = Report(environment="")
     properties = make_properties(environment, Calls(mmap.mmap(-1, ROOM), 10.0), report)
-    properties.draw_cells(properties.listed, math.inf)
-    fault = properties.play_any_calls(time.monotonic() + 0.05)
-    properties.score_pool(list(properties.problems.values()), time.monotonic())
+    properties.draw_cells(properties.listed, Deadline())
+    fault = properties.play_any_calls(Deadline.after(0.05))
+    properties.score_pool(list(properties.problems.values()), Deadline.after(0))
     return fault, report
 
 

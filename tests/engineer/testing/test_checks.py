@@ -17,7 +17,8 @@ from lakewright.engineer import Cell, Design, DesignSpace, Environment, Given, K
 from lakewright.engineer.testing import Report, check_environment, find_faults, report_text
 from lakewright.engineer.testing.isolation import ROOM, Calls
 from lakewright.engineer.testing.properties import Properties
-from lakewright.engineer.testing.trials import Trials, find_smallest
+from lakewright.engineer.testing.search import Deadline, find_smallest
+from lakewright.engineer.testing.trials import Trials
 from tests.support.refusals import refused
 
 
@@ -265,8 +266,8 @@ def test_a_draw_that_never_returns_ends_the_check():
 
 def test_cases_are_tried_until_the_seconds_are_spent():
     once, often = [], []
-    assert find_smallest("", (), st.integers(), once.append, str, math.inf, most=5) is None
-    assert find_smallest("", (), st.integers(), often.append, str, time.monotonic() + 0.2, most=5) is None
+    assert find_smallest("", (), st.integers(), once.append, str, Deadline(), most=5) is None
+    assert find_smallest("", (), st.integers(), often.append, str, Deadline.after(0.2), most=5) is None
     assert len(once) <= 5 < 10 < len(often)
 
 
@@ -293,10 +294,10 @@ def test_what_is_slow_is_tried_less():
             return Verdict(answer == "1", 0.0, "" if answer == "1" else "wrong")
 
     properties = Properties(Slow(), Calls(mmap.mmap(-1, ROOM), 1.0), Report(environment=""))
-    properties.draw_cells(properties.listed, 0.0)
+    properties.draw_cells(properties.listed, Deadline(0.0))
     properties.took = dict.fromkeys(properties.problems, 9.0)
     for try_property, _ in properties.in_order():
-        assert try_property(0.0) is None
+        assert try_property(Deadline(0.0)) is None
     assert len(made) < 60
     assert "problems come too slowly" in properties.report.warnings[0]
 

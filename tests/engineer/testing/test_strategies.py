@@ -1,7 +1,5 @@
 """The public strategies of spaces, cells, designs, deltas and answers give what is legal, and the guard keeps it so."""
 
-import math
-
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,7 @@ from lakewright.engineer.delta_parsing import encode_delta, read_answer
 from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.space_checks import check_design
 from lakewright.engineer.testing import answers, cells, deltas, designs, spaces
-from lakewright.engineer.testing.trials import find_smallest
+from lakewright.engineer.testing.search import Deadline, find_smallest
 from tests.support.deep import count_examples
 from tests.support.refusals import refused
 
@@ -67,7 +65,7 @@ def test_cells_are_allowed_and_have_a_name(pair):
 
 def test_cells_are_spread_evenly_over_a_level():
     space, found = DesignSpace(("a",), [Knob(name="level")]), []
-    find_smallest("", (), cells(space), found.append, str, math.inf, most=300)
+    find_smallest("", (), cells(space), found.append, str, Deadline(), most=300)
     assert {int(10 * cell.values[0]) for cell in found} == set(range(11))
     assert min(sum(int(10 * cell.values[0]) == tenth for cell in found) for tenth in range(10)) >= 3
 
