@@ -45,7 +45,7 @@ def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Des
 
     Raises InputError if a stratum has no problems at the given values, or the environment has no such lists.
     """
-    lists = {"hole_ratio": chosen.hole_ratios, "wait_ratio": chosen.wait_ratios} if trainee.lake else {}
+    lists = {"hole_ratio": chosen.hole_ratios, "wait_ratio": chosen.wait_ratios} if trainee.settings.lake else {}
     if not lists and (chosen.hole_ratios, chosen.wait_ratios) != (Configs().hole_ratios, Configs().wait_ratios):
         raise InputError("configs: hole_ratios and wait_ratios are for the lake; leave them out")
 

@@ -66,7 +66,7 @@ def longest_sequences(settings: RunSettings) -> Lengths:
     """
     trainee, place = make_trainee(settings), prepare_place(settings.start) if settings.start else ""
     counted = settings.codec == "text" and not (Path(place) / "tokenizer.json").exists()
-    if not trainee.lake:
+    if not settings.lake:
         return _measure_problems(trainee, place, counted=counted)
     warmup, held_out = list(_warmup_boards(settings)), list(_held_out_boards(settings))
     boards = [*_stage_boards(settings), *warmup, *held_out]

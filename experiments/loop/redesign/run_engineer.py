@@ -17,7 +17,6 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.argument_checks import check_forecast
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
-from lakewright.engineer.environment import Environment
 from lakewright.engineer.journal import Journal, Keys, Reconsidered, Step, TeacherAnswer
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.problems import Group, Problem
@@ -26,15 +25,12 @@ from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.rollback import Comparison, has_fallen
 from lakewright.engineer.steps import Attempt, Decision
-from lakewright.engineer.tally import Case
 from lakewright.engineer.trial import RollOut, Trial, TrialWork
-from lakewright.experiments.environments.lake import Lake
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
     DecisionRecord,
     EngineerTraining,
-    Example,
     Rollback,
     SampledRecord,
     Validation,
@@ -277,27 +273,16 @@ def read_outcomes(stage: Stage, held_out: Sequence[Problem]) -> Outcomes:
 
 def gather_evidence(trainee: Trainee, stage: Stage) -> dict[str, Any]:
     """Further evidence of a stage, beside its rollouts and outcomes, as arguments of `Engineer.redesign`."""
-    settings, environment = trainee.settings, trainee.environment
-    validation = read_record(stage.validation, Validation)
+    settings, validation = trainee.settings, read_record(stage.validation, Validation)
     trained = stage.sampled.exists()  # a warm-up has no problems of a design
     return {
-        "given": {"agents": settings.teams} if settings.teams else {},
+        "given": trainee.given,
         "training": {**_map_hyperparameters(settings), **(_average_figures(stage) if trained else {})},
         "statistics": read_record(stage.sampled, SampledRecord).statistics if trained else {},
-        "cases": [_make_case(one, environment) for one in validation.examples if one.failure != "none"]
+        "cases": [trainee.make_case(example) for example in validation.examples if example.failure != "none"]
         if validation.cases is None
         else validation.cases,
     }
-
-
-def _make_case(example: Example, environment: Environment) -> Case:
-    """A held-out problem whose answer failed."""
-    if not isinstance(environment, Lake):  # in folders of earlier versions, whose validation has no cases
-        problem, text = example.problem, f"{example.problem.prompt}\nanswer: {example.answer}"
-        return Case(problem.cell.stratum, text, example.failure, example.place)
-    row = example.row
-    data = {"grid": row.grid, "starts": row.starts, "goals": row.goals, "plan": example.plan, "agent": example.agent}
-    return Case(row.size, "", example.failure, example.place, data)
 
 
 def _map_hyperparameters(settings: RunSettings) -> dict[str, float | str]:

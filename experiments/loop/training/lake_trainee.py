@@ -20,11 +20,11 @@ from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, choose_evenly
 from lakewright.engineer.problems import Problem
-from lakewright.engineer.tally import Drawn
+from lakewright.engineer.tally import Case, Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
 from lakewright.experiments.jobs.runtime.progress_bars import progress
-from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.records.stage_records import Example, Validation
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
 from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, RecordedAnswer, write_answers
 from lakewright.experiments.loop.settings.lake_settings import first_boards, warmup_boards
 from lakewright.experiments.loop.settings.run_settings import RunSettings
@@ -48,7 +48,6 @@ VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]
 class LakeTrainee(Trainee):
     """A policy that plans for the agents on boards, in tokens of cells, in text or as a board network."""
 
-    lake = True
     environment: Lake
 
     def _begin(self, environment: Environment | None) -> None:
@@ -56,6 +55,30 @@ class LakeTrainee(Trainee):
         self.start = design_of(first_boards(self.settings))
         if self.settings.codec == "bytes":
             raise InputError("codec is bytes, which cannot write boards of the lake; set environment, or codec=tokens")
+
+    def write_record(self, path: Path, record: msgspec.Struct) -> None:
+        """See `Trainee.write_record`."""
+        write_record(path, record, lake=True)
+
+    def problems_file(self, stage: Stage) -> Path:
+        """See `Trainee.problems_file`."""
+        return stage.boards
+
+    def held_out_file(self, folder: RunFolder) -> Path:
+        """See `Trainee.held_out_file`."""
+        return folder.validation
+
+    @property
+    def given(self) -> dict[str, list[int]]:
+        """The numbers of agents of boards that come in turn."""
+        return {"agents": self.settings.teams} if self.settings.teams else {}
+
+    def make_case(self, example: Example) -> Case:
+        """See `Trainee.make_case`."""
+        row = example.row
+        ends = {"grid": row.grid, "starts": row.starts, "goals": row.goals}
+        data = ends | {"plan": example.plan, "agent": example.agent}
+        return Case(row.size, "", example.failure, example.place, data)
 
     def draw_held_out(self) -> list[Problem]:
         """Boards of each size, hole ratio and wait ratio of the settings; without those that teams cannot have.

@@ -1,8 +1,7 @@
 """The `Trainee`: the policy of a run, its problems, and the operations on them that the loop needs."""
 
-import itertools
+import functools
 import math
-import random
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -15,11 +14,11 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.calls import run_call
-from lakewright.engineer.cells import Cell, Stratum, list_parts
+from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import vocabulary_of
-from lakewright.engineer.guard import check_guard, is_drawable
+from lakewright.engineer.guard import check_guard
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.problems import Problem, Verdict
@@ -35,6 +34,7 @@ from lakewright.experiments.loop.records.stage_records import Example, Excluded,
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_answers, write_problems
 from lakewright.experiments.loop.settings.lake_settings import refuse_lake_only
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.held_out_cells import HeldOutCells
 from lakewright.experiments.loop.training.policy_models import load_policy
 from lakewright.policy.codecs import TextSettings, check_template
 from lakewright.policy.models import get_codec, resolve_place
@@ -44,8 +44,6 @@ from lakewright.policy.training import Answered, answer_groups, rank_and_process
 
 EXAMPLES = 12  # held-out problems saved as examples, half of them valid
 WRONG = "?"  # a text that is judged beside the reference answer, to see that the judge works
-MOST_CELLS = 200  # that are held out; of a larger grid so many are chosen at random, evenly over the strata
-MOST_DRAWS = 20  # of each cell for a test, as a multiple of the problems wanted; a cell may have fewer different ones
 OTHER_CODECS = {"tokens": TextSettings.__struct_fields__, "bytes": ("batch", "thinking", "prompt"), "text": ()}
 """Of each codec the fields of `text` that it does not use."""
 
@@ -55,12 +53,11 @@ JudgedAnswer = tuple[Problem, str, Verdict]
 class Trainee:
     """The policy that a run trains, and the form of its problems for it, which is a `Play`.
 
-    environment: draws problems, and says what may be changed. start: the design of the first stage. lake: whether its
-    files have the lake's own form. Problems and answers are texts here, for a small transformer of bytes or a language
-    model; a subclass may have a `Play` of other tasks.
+    environment: draws problems, and says what may be changed. start: the design of the first stage. Problems and
+    answers are texts here, for a small transformer of bytes or a language model; a subclass may have a `Play` of other
+    tasks, and records of another form.
     """
 
-    lake = False
     environment: Environment
     start: Design
 
@@ -90,81 +87,49 @@ class Trainee:
 
     def write_record(self, path: Path, record: msgspec.Struct) -> None:
         """Writes a record of a stage in the form of the environment."""
-        write_record(path, record, lake=self.lake)
+        write_record(path, record, lake=False)
 
     def problems_file(self, stage: Stage) -> Path:
         """The file of a stage's problems."""
-        return stage.boards if self.lake else stage.problems
+        return stage.problems
+
+    def held_out_file(self, folder: RunFolder) -> Path:
+        """The file of the held-out problems of a run."""
+        return folder.held_out
+
+    @property
+    def given(self) -> dict[str, list[int]]:
+        """The givens that the problems of a run have in turn, by name."""
+        return {}
+
+    def make_case(self, example: Example) -> Case:
+        """A held-out problem whose answer failed, from an example of folders of earlier versions."""
+        problem = example.problem
+        text = f"{problem.prompt}\nanswer: {example.answer}"
+        return Case(problem.cell.stratum, text, example.failure, example.place)
 
     def hold_out(self, folder: RunFolder) -> list[Problem]:
         """The held-out problems of a run, drawn once and saved in its folder."""
-        path = folder.validation if self.lake else folder.held_out
+        path = self.held_out_file(folder)
         if not path.exists():
             write_problems(path, self.draw_held_out())
         return read_problems(path)
 
+    @functools.cached_property
+    def _held_out_cells(self) -> HeldOutCells:
+        return HeldOutCells(self.environment, self.start, self.settings.validation)
+
     def count_held_out(self) -> int:
         """Approximate number of held-out problems."""
-        return len(self._choose_cells()) * self.settings.validation.boards
-
-    def _list_cells(self) -> list[Cell]:
-        """The cells of the grid of the start's strata that can be drawn."""
-        environment = self.environment
-        cells = environment.space.grid(self.start.strata)
-        return [cell for cell in cells if is_drawable(environment, cell, self.start)]
-
-    def _choose_cells(self) -> list[Cell]:
-        """The cells that are held out: the cells of `_list_cells`, at most MOST_CELLS, or one of each stratum."""
-        cells = self._list_cells()
-        if len(cells) <= MOST_CELLS:
-            return cells
-        random.Random(derive_seed(self.settings.validation.seed, "held-out cells")).shuffle(cells)
-        strata = [[cell for cell in cells if cell.stratum == stratum] for stratum in self.start.strata]
-        in_turn = [cell for turn in itertools.zip_longest(*strata) for cell in turn if cell]
-        return in_turn[: max(MOST_CELLS, len(strata))]
+        return len(self._held_out_cells.choose()) * self.settings.validation.boards
 
     def draw_held_out(self) -> list[Problem]:
         """`validation.boards` problems of each of the cells that are held out."""
-        chosen, environment = self.settings.validation, self.environment
-        cells, problems = self._choose_cells(), []
-        with progress("held-out problems", len(cells) * chosen.boards, "problems") as bar:
-            for cell in cells:
-                complete = environment.space.complete_cell(cell, self.start)
-                seed = derive_seed(chosen.seed, f"held-out {cell}")
-                problems += environment.draw_cell(complete, chosen.boards, seed)
-                bar.update(chosen.boards)
-        return list({problem.key: problem for problem in problems}.values())
+        return self._held_out_cells.draw()
 
     def draw_test(self, known: Collection[str]) -> list[Problem]:
-        """`validation.boards` different problems of each of the cells that are held out, all of them new.
-
-        A problem that several cells draw is of the first of them. A cell has fewer problems if MOST_DRAWS times as many
-        draws hold no more.
-
-        Args:
-            known: keys of problems to leave out.
-        """
-        count, cells = self.settings.validation.boards, self._choose_cells()
-        taken, problems = set(known), list[Problem]()
-        with progress("problems of the test", len(cells), "cells") as bar:
-            for cell in cells:
-                new = self._draw_new(cell, count, taken)
-                taken.update(new)
-                problems += new.values()
-                bar.update(1)
-        return problems
-
-    def _draw_new(self, cell: Cell, count: int, taken: Collection[str]) -> dict[str, Problem]:
-        """At most `count` problems of a cell, by key, all of them free."""
-        complete = self.environment.space.complete_cell(cell, self.start)
-        seed = derive_seed(self.settings.validation.seed, f"held-out {cell}")
-        new: dict[str, Problem] = {}
-        for first in range(0, count * MOST_DRAWS, count):
-            drawn = self.environment.draw_cell(complete, count, seed, first)
-            new |= {problem.key: problem for problem in drawn if problem.key not in taken}
-            if len(new) >= count:
-                break
-        return dict(itertools.islice(new.items(), count))
+        """Different problems of each of the cells that are held out, all of them new. known: keys to leave out."""
+        return self._held_out_cells.draw_new(known)
 
     def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
@@ -244,7 +209,7 @@ class Trainee:
         They are from the warm-up's design, or from all cells of the grid in turn.
         """
         environment, seed = self.environment, derive_seed(self.settings.seed, "warm-up problems")
-        cells = [environment.space.complete_cell(cell, self.start) for cell in self._list_cells()]
+        cells = [environment.space.complete_cell(cell, self.start) for cell in self._held_out_cells.drawable]
 
         def draw(begin: int, count: int) -> list[Problem]:
             if self.warmup_design is not None:
