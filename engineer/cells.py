@@ -33,6 +33,10 @@ RESERVED = ("reason", "stratum", "given", "self")
 MOST_BINS = 1000  # of a level
 
 _WHOLE = re.compile("-?(0|[1-9][0-9]{0,99})")  # with more digits it is a name: Python reads no number of thousands
+MOST_REWARD = 1e100  # in size; squares of larger ones are infinite
+MOST_COUNT = 2**53 - 1  # every reader of JSON has whole numbers up to here exactly
+WholeNumber = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNT)]
+"""A count or a length, such as the tokens of an answer or the number of a version."""
 
 
 def _check_fields(value: msgspec.Struct, where: str) -> None:
@@ -266,13 +270,6 @@ def sort_cells(cells: Iterable[Cell]) -> list[Cell]:
 def stratum_of(name: str) -> Stratum:
     """A stratum by its name in a file or a command: digits are a whole number."""
     return int(name) if _WHOLE.fullmatch(name) else name
-
-
-MOST_REWARD = 1e100  # in size; squares of larger ones are infinite
-MOST_COUNT = 2**53 - 1  # every reader of JSON has whole numbers up to here exactly
-
-WholeNumber = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNT)]
-"""A count or a length, such as the tokens of an answer or the number of a version."""
 
 
 def is_reward(value: Any) -> bool:

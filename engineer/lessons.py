@@ -29,6 +29,12 @@ from lakewright.engineer.teachers.rules import ProportionalTeacher, RulesTeacher
 from lakewright.engineer.teachers.self import Decode
 from lakewright.engineer.windows import find_middle
 
+PROBLEMS = 50
+CASES = 3
+MOST_ROUNDS = 16  # drawn for an example; only the last two are shown
+LEAST_SHARE = 0.01  # of a stratum late in a run
+SELDOM = 0.1  # the share of examples with a refused answer, and of earlier rounds that were rolled back
+
 
 @dataclasses.dataclass(frozen=True)
 class Lessons:
@@ -103,13 +109,6 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _list_modules(self, shown: EvidenceSettings) -> list[Modules]:
         return [EvidenceSettings(name).chosen() for name in self.presets] or [shown.chosen()]
-
-
-PROBLEMS = 50
-CASES = 3
-MOST_ROUNDS = 16  # drawn for an example; only the last two are shown
-LEAST_SHARE = 0.01  # of a stratum late in a run
-SELDOM = 0.1  # the share of examples with a refused answer, and of earlier rounds that were rolled back
 
 
 def synthetic_examples(

@@ -18,6 +18,8 @@ from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import PACKAGE, convert, describe_missing
 
 _FILES: dict[str, ModuleType] = {}  # imported, by the name that was given
+Power = Annotated[float, msgspec.Meta(ge=0, le=10)]  # to which weights are raised
+Draws = Annotated[int, msgspec.Meta(ge=1, le=100_000)]  # random draws for one proposal
 
 
 def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Sequence[str]) -> Any:
@@ -108,10 +110,6 @@ def _search_folder(folder: str) -> Iterator[None]:
     finally:
         if added:
             sys.path.remove(folder)
-
-
-Power = Annotated[float, msgspec.Meta(ge=0, le=10)]  # to which weights are raised
-Draws = Annotated[int, msgspec.Meta(ge=1, le=100_000)]  # random draws for one proposal
 
 
 def check_options(where: str, name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from lakewright.engineer.windows import check_size, check_window
 from lakewright.engineer.words import FIELDS, RateWords, Words
 
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
+SHARE_TOLERANCE = 1e-3  # tolerance on the sum of the shares
 
 
 def check_strata(strata: Sequence[Stratum]) -> None:
@@ -129,9 +130,6 @@ class RowSpace(CellSpace, Protocol):
     def limits(self, stratum: Stratum, knob: Knob) -> tuple[float, float]:
         """The range of a knob in a stratum."""
         ...
-
-
-SHARE_TOLERANCE = 1e-3  # tolerance on the sum of the shares
 
 
 def check_design(design: Design, space: RowSpace, where: str = "design") -> None:

@@ -21,6 +21,8 @@ from lakewright.policy.training.board_stream import BoardTaskStream
 from lakewright.policy.training.reward import compute_rewards, judge_answers
 from lakewright.policy.training.settings import RewardSettings
 
+ENOUGH = 8  # tokens within which a model must answer something
+
 
 class PlayedPlan(NamedTuple):
     """A plan and its verdict: moves int8 [K, T], the failure, and the first agent and step that fail, else -1."""
@@ -101,9 +103,6 @@ class BoardPlay:
     def augment(self, task: BoardTask, rng: np.random.Generator) -> BoardTask:
         """See `Play` and `augment_task`."""
         return augment_task(task, rng)
-
-
-ENOUGH = 8  # tokens within which a model must answer something
 
 
 def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task: BoardTask) -> None:

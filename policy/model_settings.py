@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 BOARD_NETWORK = "lakewright_board"  # the model type of board networks, in config.json
+ModelName = Literal["0.6M", "3M", "25M", "100M", "board"]
 
 
 class BoardNetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,7 +57,6 @@ FAMILY = {
     "100M": ModelSettings(hidden=768, layers=14, heads=12, mlp=2048),
     "board": ModelSettings(architecture="board"),
 }
-ModelName = Literal["0.6M", "3M", "25M", "100M", "board"]
 
 
 def resolve_shape(settings: ModelSettings | ModelName) -> ModelSettings:

@@ -33,6 +33,24 @@ BENCHMARK_COLUMNS = frozenset(BENCHMARK_FIELDS.names)
 INDEX_COLUMN = re.compile(r"__index_level_\d+__|level_\d+|index|Unnamed: \d+|")
 Cost = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Fingerprint: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("size", pa.int32()),
+        ("agents", pa.int32()),
+        ("grid", pa.list_(pa.string())),
+        ("starts", pa.list_(pa.list_(pa.int32()))),
+        ("goals", pa.list_(pa.list_(pa.int32()))),
+        ("hole_ratio", pa.float64()),
+        ("status", pa.string()),
+        ("makespan", pa.int32()),
+        ("sum_of_costs", pa.int32()),
+        ("wait_required", pa.bool_()),
+        ("plan", pa.list_(pa.string())),
+        ("makespan_plan", pa.list_(pa.string())),
+        ("certificate", pa.string()),
+    ]
+)
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,26 +99,6 @@ class PlanRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     plan: list[str]
-
-
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("size", pa.int32()),
-        ("agents", pa.int32()),
-        ("grid", pa.list_(pa.string())),
-        ("starts", pa.list_(pa.list_(pa.int32()))),
-        ("goals", pa.list_(pa.list_(pa.int32()))),
-        ("hole_ratio", pa.float64()),
-        ("status", pa.string()),
-        ("makespan", pa.int32()),
-        ("sum_of_costs", pa.int32()),
-        ("wait_required", pa.bool_()),
-        ("plan", pa.list_(pa.string())),
-        ("makespan_plan", pa.list_(pa.string())),
-        ("certificate", pa.string()),
-    ]
-)
 
 
 def check_plan(plan: list[str], agents: int, name: str = "plan") -> None:

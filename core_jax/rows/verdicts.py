@@ -14,6 +14,20 @@ from lakewright.core_jax.rows.columns import by_kind, columns_of, places_by_kind
 from lakewright.core_jax.rows.row import SCHEMA, Row
 from lakewright.core_jax.types import FAILURE_NAMES, Board, BoardVerdict, Failure
 
+VERDICT_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("valid", pa.bool_()),
+        ("failure", pa.string()),
+        ("agent", pa.int32()),
+        ("step", pa.int32()),
+        ("makespan", pa.int32()),
+        ("sum_of_costs", pa.int32()),
+        ("optimal_makespan", pa.bool_()),
+        ("optimal_sum_of_costs", pa.bool_()),
+    ]
+)
+
 
 class VerdictRow(msgspec.Struct, frozen=True):
     """The verdict on a plan: its first failure with agent and step (from 0), or its costs.
@@ -30,21 +44,6 @@ class VerdictRow(msgspec.Struct, frozen=True):
     sum_of_costs: int | None
     optimal_makespan: bool | None
     optimal_sum_of_costs: bool | None
-
-
-VERDICT_SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("valid", pa.bool_()),
-        ("failure", pa.string()),
-        ("agent", pa.int32()),
-        ("step", pa.int32()),
-        ("makespan", pa.int32()),
-        ("sum_of_costs", pa.int32()),
-        ("optimal_makespan", pa.bool_()),
-        ("optimal_sum_of_costs", pa.bool_()),
-    ]
-)
 
 
 def verify_columns(batch: pa.RecordBatch, plans: pa.ListArray) -> pa.RecordBatch:

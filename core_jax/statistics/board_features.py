@@ -92,6 +92,7 @@ MEASURED = (
     *("path_overlap", "mdd_nodes", "mdd_overlap", "free_cells", "links", "components", "largest_component"),
     *("dead_ends", "corridors", "bottlenecks"),
 )
+CLOCKWISE = ((UP, RIGHT), (RIGHT, DOWN), (DOWN, LEFT), (LEFT, UP))  # with a diagonal neighbour between each two
 
 
 @stated_settings()
@@ -202,9 +203,6 @@ def _make_column(name: str, values: np.ndarray) -> pa.Array:
     if pa.types.is_floating(kind):
         return pa.array(values, kind)
     return pa.array(values.astype(kind.to_pandas_dtype()), kind, mask=values == NONE)
-
-
-CLOCKWISE = ((UP, RIGHT), (RIGHT, DOWN), (DOWN, LEFT), (LEFT, UP))  # with a diagonal neighbour between each two
 
 
 def count_terrain(size: int, free: jax.Array) -> dict[str, jax.Array]:

@@ -23,6 +23,8 @@ from lakewright.engineer.space import DesignSpace
 
 MOST_PAIRED = 5  # knobs of which products are effects, too; with more, knobs act by themselves
 CENTRE = 0.4  # of the square of a level's place, -1 to 1, so that squares say little of the mean
+OWN, OTHERS = 0, 1  # the first rates
+LEAST_RATE = 0.02  # in logits for a usual round: a stratum that has not moved yet is not given up
 
 
 class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,10 +71,6 @@ class Rates(NamedTuple):
     deviation: np.ndarray
     spread: np.ndarray
     into: np.ndarray
-
-
-OWN, OTHERS = 0, 1  # the first rates
-LEAST_RATE = 0.02  # in logits for a usual round: a stratum that has not moved yet is not given up
 
 
 def apply_logistic(x: np.ndarray) -> np.ndarray:

@@ -11,6 +11,21 @@ from lakewright.core_jax.support import Count, one_of
 if TYPE_CHECKING:
     from lakewright.engineer.evidence.evidence import Evidence
 
+FIELDS: dict[str, dict[str, Any]] = {
+    "cases": {"cases": []},
+    "statistics": {"statistics": {}},
+    "difficulty": {"forecast": None},
+    "rl_details": {"groups": [], "training": {}},
+    "self_summary": {"summary": ""},
+    "history": {"history": []},
+    "failures": {"outcomes": {}, "by_trait": {}},
+    "guideline": {"guideline": ""},
+    "bookkeeping": {"round": None, "rounds": None, "problems": None},
+}
+"""The fields of the evidence that a module shows, and their values without it, in the order in which they are cut."""
+# Outcomes are never cut, only their detail by trait; refusals belong to no module.
+CUTS = [("forced", {"by_trait": {}}) if name == "failures" else (name, fields) for name, fields in FIELDS.items()]
+
 
 class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The parts of the evidence that are shown; the default is the paper's V6 (arXiv 2606.17682).
@@ -42,20 +57,6 @@ class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(self, shuffled=False)
 
 
-FIELDS: dict[str, dict[str, Any]] = {
-    "cases": {"cases": []},
-    "statistics": {"statistics": {}},
-    "difficulty": {"forecast": None},
-    "rl_details": {"groups": [], "training": {}},
-    "self_summary": {"summary": ""},
-    "history": {"history": []},
-    "failures": {"outcomes": {}, "by_trait": {}},
-    "guideline": {"guideline": ""},
-    "bookkeeping": {"round": None, "rounds": None, "problems": None},
-}
-"""The fields of the evidence that a module shows, and their values without it, in the order in which they are cut."""
-# Outcomes are never cut, only their detail by trait; refusals belong to no module.
-CUTS = [("forced", {"by_trait": {}}) if name == "failures" else (name, fields) for name, fields in FIELDS.items()]
 CUTS.append(("refusals", {"refusals": []}))
 
 _V4 = Modules(bookkeeping=False)

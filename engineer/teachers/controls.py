@@ -27,6 +27,7 @@ from lakewright.engineer.teachers.rules import can_step
 from lakewright.engineer.windows import find_ends
 
 Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one stratum
+LAKE = {"hole_ratio": 0.25, "wait_ratio": 0.5}  # the static values of its knobs
 
 
 class FixedTeacher(Stateful):
@@ -35,9 +36,6 @@ class FixedTeacher(Stateful):
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """A delta without edits."""
         return propose_nothing()
-
-
-LAKE = {"hole_ratio": 0.25, "wait_ratio": 0.5}  # the static values of its knobs
 
 
 class StaticTeacher(Stateful):

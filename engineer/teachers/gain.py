@@ -30,6 +30,10 @@ REASON = "the largest gain expected"
 NOTHING_VALID = "no answer was valid so far: the easiest levels"
 TRACE = 0.05  # the least share of the problems of a stratum that have a trait, and that lack it
 USUAL = 2.0  # what a round trains, in units of signal by stratum, before a round was seen
+LevelValues = tuple[Value, ...]
+"""The levels of a cell."""
+GainByTraits = dict[tuple[bool, ...], float]
+"""The gain of a problem by its traits."""
 
 
 @dataclass
@@ -158,12 +162,6 @@ def _make_rows(
             row |= make_window(knob, *(min(high, max(low, float(end))) for end in ends))
         rows[stratum] = row
     return rows
-
-
-LevelValues = tuple[Value, ...]
-"""The levels of a cell."""
-GainByTraits = dict[tuple[bool, ...], float]
-"""The gain of a problem by its traits."""
 
 
 def _split_values(values: tuple[Value, ...], space: DesignSpace) -> tuple[LevelValues, tuple[bool, ...]]:

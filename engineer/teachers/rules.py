@@ -20,6 +20,8 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally
 from lakewright.engineer.windows import find_ends, find_middle
 
+KnobKind = TypeVar("KnobKind", bool, int | str)
+
 
 class RuleTeacher(Stateful, abc.ABC):
     """A teacher whose delta is a rule on the evidence."""
@@ -132,9 +134,6 @@ def strides_toward(row: DesignRow, goal: DesignRow, space: DesignSpace) -> dict[
         column.name: (find_middle(goal, column) - find_middle(row, column)) / column.step for column in space.columns
     }
     return {name: max(min(STRIDES), min(max(STRIDES), round(change))) for name, change in changes.items()}
-
-
-KnobKind = TypeVar("KnobKind", bool, int | str)
 
 
 @dataclass

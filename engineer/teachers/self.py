@@ -20,6 +20,9 @@ from lakewright.engineer.teachers.llm import Message, Reply, ask_about, parse_re
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Decode = Callable[[list[str], Allowed], list[str]]
+SampleAnswers = Callable[[list[str], Allowed, int], list[list[str]]]
+"""Samples a group of answers: prompt tokens, the function prefix -> allowed next tokens, and a seed."""
+A = TypeVar("A")
 
 
 @dataclass
@@ -68,10 +71,6 @@ def _propose_in_tokens(
     )
 
 
-SampleAnswers = Callable[[list[str], Allowed, int], list[list[str]]]
-"""Samples a group of answers: prompt tokens, the function prefix -> allowed next tokens, and a seed."""
-
-
 class SampledAnswers(NamedTuple):
     """A group of answers of a language model: as its tokens, with the prompt's, and as texts."""
 
@@ -81,7 +80,6 @@ class SampledAnswers(NamedTuple):
 
 SampleJson = Callable[[list[Message], dict[str, Any], int], SampledAnswers]
 """Samples a group of answers in JSON: messages, the schema of an answer, and a seed."""
-A = TypeVar("A")
 
 
 @dataclass

@@ -19,6 +19,8 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.rules import check_order
 from lakewright.engineer.windows import find_ends
 
+LevelCount = Annotated[int, msgspec.Meta(ge=2, le=100)]
+
 
 @dataclass
 class AdaRFTTeacher(CellTeacher):
@@ -53,9 +55,6 @@ class AdaRFTTeacher(CellTeacher):
     def move_target(self, target: float, success: float) -> float:
         """The target after a success rate."""
         return min(1.0, max(0.0, target + self.eta * math.tanh(self.alpha * (success - self.beta))))
-
-
-LevelCount = Annotated[int, msgspec.Meta(ge=2, le=100)]
 
 
 class Track(msgspec.Struct):

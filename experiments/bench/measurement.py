@@ -13,6 +13,11 @@ from lakewright.core_jax.support import REST
 
 REPEATS = 5
 R = TypeVar("R")
+MEASURED = (
+    *("work", "agents", "size", "solver", "a second", "range", "one core", "x fastest peer", "undecided"),
+    *("decided by", "differing", "compile s"),
+)
+PROFILED = "where the time of solve goes"
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,13 +68,6 @@ class Bench(msgspec.Struct, frozen=True):
     machine: dict[str, Any]
     measurements: list[Measurement]
     profiles: list[Profile] = []
-
-
-MEASURED = (
-    *("work", "agents", "size", "solver", "a second", "range", "one core", "x fastest peer", "undecided"),
-    *("decided by", "differing", "compile s"),
-)
-PROFILED = "where the time of solve goes"
 
 
 def format_table(bench: Bench) -> str:

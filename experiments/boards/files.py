@@ -45,6 +45,10 @@ from lakewright.experiments.jobs.resumable.parts import MOST_LISTED, Parts, job_
 from lakewright.experiments.jobs.resumable.rejects import rejects_option
 from lakewright.experiments.jobs.runtime.progress_bars import UNWATCHED, Watch
 
+CREATE = "CREATE TABLE IF NOT EXISTS plans (id TEXT PRIMARY KEY, plan BLOB, number INTEGER) WITHOUT ROWID"
+FIND = "SELECT plans.id, plan FROM json_each(?) JOIN plans ON plans.id = value"
+WITHOUT_PLAN = pa.array(["unsolvable", "undecided"])  # rows of which none is asked
+
 
 def generate_file(
     config: EnvConfig, seed: int, count: int, out: Path, watch: Watch = UNWATCHED, where: ExecutorChoice = HERE
@@ -125,10 +129,6 @@ def _label(rows: pa.RecordBatch, makespan_plans: bool) -> tuple[pa.RecordBatch, 
     return solved, {"boards": len(solved), "undecided": undecided}
 
 
-CREATE = "CREATE TABLE IF NOT EXISTS plans (id TEXT PRIMARY KEY, plan BLOB, number INTEGER) WITHOUT ROWID"
-FIND = "SELECT plans.id, plan FROM json_each(?) JOIN plans ON plans.id = value"
-
-
 class PlanIndex:
     """Plans that are added once and then found by id; a process that is given the index opens it for itself."""
 
@@ -200,9 +200,6 @@ def _escape_id(name: str) -> str:
 def _unescape_id(key: str) -> str:
     """The id that a key was made from."""
     return re.sub(r"\\([\\0])", lambda found: "\0" if found[1] == "0" else "\\", key)
-
-
-WITHOUT_PLAN = pa.array(["unsolvable", "undecided"])  # rows of which none is asked
 
 
 def verify_file(

@@ -35,6 +35,38 @@ from lakewright.engineer.words import RateWords, Words
 
 GRADES = ("optimal_makespan", "optimal_sum_of_costs")
 WAIT = "wait_ratio"
+TRAITS = MappingProxyType({"wait_ratio": ("a forced wait", "no forced wait")})
+TRAIT_OUTCOMES = MappingProxyType({"wait_ratio": ("a wait is forced", "no wait is forced")})
+FAILURES = MappingProxyType({"illegal_move": "off board", "goal_not_reached": "not home"})
+RATES = MappingProxyType(
+    {
+        "optimal_makespan": RateWords("optimal_makespan", "optimal makespan", "opt. makespan"),
+        "optimal_sum_of_costs": RateWords("optimal_cost", "optimal sum of costs", "opt. cost"),
+        WAIT: RateWords("forced", "wait forced", "forced wait", "where the board forces a wait"),
+    }
+)
+GUIDELINE = (
+    "Edit locally: change a few ratios by a little and keep what works. Act on the failures you see. "
+    "Put the data just below the frontier of competence, where some plans are valid and some are not. "
+    "Do not maximise difficulty: a size on which nearly every plan fails, or nearly none, gives little signal and gets "
+    "less data, but never abandon a size, least of all a large one. Where an earlier edit went too far, take some back."
+)
+SYSTEM = (
+    "You are the engineer of a training environment. A policy learns to plan the ways of several agents on boards of "
+    "a frozen lake. You read how it does, and change the distribution of the boards that it trains on next. It is "
+    "judged on held-out boards of all sizes, which you cannot change."
+)
+QUESTION = """\
+## Your task
+For each map size, change the share of boards (data_ratio), the share of cells that are holes (hole_ratio, 0 to 0.5) and
+the share of boards on which a wait is forced (wait_ratio, 0 to 1). Give signed changes:
+{changes}
+0 keeps a ratio. Data ratios are made to sum to one afterwards, and what is illegal or too large a change is cut back.
+Give a short reason for each size, first of all.{summary}
+Think first. Then write a line {answer} and below it one JSON object of this form, with nothing after it,
+with a number for each <change> and your own words for each <why>:
+{form}
+"""
 
 
 class LakeSpace(DesignSpace):
@@ -248,40 +280,6 @@ class Lake(Environment):
 def convert_row(fields: Mapping[str, Any]) -> Row:
     """A row from its fields in a file."""
     return msgspec.convert(fields, Row)
-
-
-TRAITS = MappingProxyType({"wait_ratio": ("a forced wait", "no forced wait")})
-TRAIT_OUTCOMES = MappingProxyType({"wait_ratio": ("a wait is forced", "no wait is forced")})
-FAILURES = MappingProxyType({"illegal_move": "off board", "goal_not_reached": "not home"})
-RATES = MappingProxyType(
-    {
-        "optimal_makespan": RateWords("optimal_makespan", "optimal makespan", "opt. makespan"),
-        "optimal_sum_of_costs": RateWords("optimal_cost", "optimal sum of costs", "opt. cost"),
-        WAIT: RateWords("forced", "wait forced", "forced wait", "where the board forces a wait"),
-    }
-)
-GUIDELINE = (
-    "Edit locally: change a few ratios by a little and keep what works. Act on the failures you see. "
-    "Put the data just below the frontier of competence, where some plans are valid and some are not. "
-    "Do not maximise difficulty: a size on which nearly every plan fails, or nearly none, gives little signal and gets "
-    "less data, but never abandon a size, least of all a large one. Where an earlier edit went too far, take some back."
-)
-SYSTEM = (
-    "You are the engineer of a training environment. A policy learns to plan the ways of several agents on boards of "
-    "a frozen lake. You read how it does, and change the distribution of the boards that it trains on next. It is "
-    "judged on held-out boards of all sizes, which you cannot change."
-)
-QUESTION = """\
-## Your task
-For each map size, change the share of boards (data_ratio), the share of cells that are holes (hole_ratio, 0 to 0.5) and
-the share of boards on which a wait is forced (wait_ratio, 0 to 1). Give signed changes:
-{changes}
-0 keeps a ratio. Data ratios are made to sum to one afterwards, and what is illegal or too large a change is cut back.
-Give a short reason for each size, first of all.{summary}
-Think first. Then write a line {answer} and below it one JSON object of this form, with nothing after it,
-with a number for each <change> and your own words for each <why>:
-{form}
-"""
 
 
 class LakeWords(Words, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ from lakewright.policy.judging import judge_plans, read_plan
 from lakewright.policy.tasks import BoardTask, task_of
 from lakewright.policy.training import RewardSettings
 
+CHUNK = 32
+
 
 class TextTask(msgspec.Struct, frozen=True):
     """A board with its labels, as a question in text."""
@@ -55,9 +57,6 @@ def score(row: Row, verdict: VerdictRow) -> float:
     if not verdict.valid or verdict.sum_of_costs is None or row.sum_of_costs is None:
         return 0.0
     return float(RewardSettings().reward_valid_plan(verdict.sum_of_costs - row.sum_of_costs))
-
-
-CHUNK = 32
 
 
 class BoardStream:

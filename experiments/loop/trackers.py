@@ -33,6 +33,7 @@ LAKE_NAMES = {
 }
 """What figures of the lake are called, which were there before there were other environments; a figure without a name
 is left out."""
+PROJECT = "lakewright"
 
 
 class TrackedPoint(NamedTuple):
@@ -124,9 +125,6 @@ def _render_boards(stage: Stage) -> dict[str, np.ndarray]:
 def _render_board(row: Row) -> np.ndarray:
     holes = np.array([[cell == "H" for cell in line] for line in row.grid])
     return as_pixels(holes, np.array(row.starts), np.array(row.goals))
-
-
-PROJECT = "lakewright"
 
 
 class Tracker(Protocol):

@@ -14,6 +14,8 @@ from lakewright.policy.codecs.text_answer import Refused, parse_answer, plan_tex
 from lakewright.policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, SYSTEM, encode_compact_prompt, encode_prompt
 from lakewright.policy.codecs.thought_marks import THINK, ThoughtMarks
 
+TURNS = {"system": "You are a lake.", "user": "How cold are you?"}  # of a conversation by which templates are tried
+
 
 class Codec(Protocol):
     """A translation of boards into prompts and of answers into plans, one at a time."""
@@ -138,9 +140,6 @@ def codec_for(name: str, tokenizer: PreTrainedTokenizerFast, settings: TextSetti
     if name == TokensCodec.name:
         return TokensCodec(tokenizer)
     raise InputError(f"codec is {name!r:.40}; this version knows {TokensCodec.name} and {TextCodec.name}")
-
-
-TURNS = {"system": "You are a lake.", "user": "How cold are you?"}  # of a conversation by which templates are tried
 
 
 def check_template(place: str, tokenizer: PreTrainedTokenizerFast, needed_by: str = "") -> None:

@@ -17,6 +17,16 @@ from lakewright.core_jax.types import MOVES, PAD, WAIT
 from lakewright.policy.codecs.text_prompt import MOVE_WORDS
 
 MAX_STEPS = 1024  # of an answer; the longest optimal plan of the benchmark has far fewer
+# Every quantifier that could give back is possessive or bounded, so that no text takes more than linear time.
+_BREAKS = re.compile(r"\r\n|\r|\n")
+_BULLET = r"(?:\W*+[0-9]{1,3}[.)])?+[\W_]*+"
+_NAME = r"agent[\s_#-]{0,3}+([0-9]{1,6})(?:'s)?+[\s_*`\"]{0,4}+"
+_REMARK = r"(?:\([^()]{0,40}\)\s{0,4}+)?+(?:(?:moves?|plan|path|actions?)\b)?+[\s_*`\"'\])]{0,6}+"
+_LINE = re.compile(rf"{_BULLET}{_NAME}{_REMARK}[:=|]++(.*+)", re.IGNORECASE)
+_ARROW = re.compile(r"(?<=\w)[ \t]{0,4}+(?:->|=>|→)[ \t]{0,4}+(?=\w)")  # between words only: alone it might be a move
+_BETWEEN = re.compile(r"[\s,;|\[\](){}*_`'\"]++")
+_WORDS = {word: move for move, word in MOVE_WORDS.items()} | {"STAY": WAIT}
+_LETTERS = {letter: move for move, letter in enumerate(MOVES)}
 
 
 class Refusal(enum.StrEnum):
@@ -37,18 +47,6 @@ class Refused:
 
     reason: Refusal
     problem: str
-
-
-# Every quantifier that could give back is possessive or bounded, so that no text takes more than linear time.
-_BREAKS = re.compile(r"\r\n|\r|\n")
-_BULLET = r"(?:\W*+[0-9]{1,3}[.)])?+[\W_]*+"
-_NAME = r"agent[\s_#-]{0,3}+([0-9]{1,6})(?:'s)?+[\s_*`\"]{0,4}+"
-_REMARK = r"(?:\([^()]{0,40}\)\s{0,4}+)?+(?:(?:moves?|plan|path|actions?)\b)?+[\s_*`\"'\])]{0,6}+"
-_LINE = re.compile(rf"{_BULLET}{_NAME}{_REMARK}[:=|]++(.*+)", re.IGNORECASE)
-_ARROW = re.compile(r"(?<=\w)[ \t]{0,4}+(?:->|=>|→)[ \t]{0,4}+(?=\w)")  # between words only: alone it might be a move
-_BETWEEN = re.compile(r"[\s,;|\[\](){}*_`'\"]++")
-_WORDS = {word: move for move, word in MOVE_WORDS.items()} | {"STAY": WAIT}
-_LETTERS = {letter: move for move, letter in enumerate(MOVES)}
 
 
 def parse_answer(text: str, agents: int) -> np.ndarray | Refused:

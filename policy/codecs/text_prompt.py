@@ -70,6 +70,11 @@ holds the agent's moves, separated by spaces, as in
 {example}
 """
 EXAMPLE = ("RIGHT RIGHT WAIT DOWN", "UP LEFT")  # unrelated to any board
+_LINE = re.compile(rf"[ \t>`]*([{FROZEN}{HOLE}{STARTS}{GOALS}](?: [{FROZEN}{HOLE}{STARTS}{GOALS}])+)[ \t`]*")
+_PLACE = re.compile(
+    rf"(?:starts at|goal is) ([{STARTS}{GOALS}]) \(([0-9]{{1,3}}), ?([0-9]{{1,3}})\)"
+)  # as this project's prompts put it
+_NAME = re.compile(r"([0-9]+)ag_([0-9]+)x([0-9]+)_")  # 3ag_4x4_hr0.1_000
 
 
 def encode_prompt(board: Board) -> str:
@@ -132,13 +137,6 @@ def _describe_offset(start: list[int], goal: list[int]) -> str:
     rows, columns = (there - here for here, there in zip(start, goal, strict=True))
     moves = [*[DOWN if rows > 0 else UP] * abs(rows), *[RIGHT if columns > 0 else LEFT] * abs(columns)]
     return " ".join(MOVE_WORDS[move].lower() for move in moves) or "here"
-
-
-_LINE = re.compile(rf"[ \t>`]*([{FROZEN}{HOLE}{STARTS}{GOALS}](?: [{FROZEN}{HOLE}{STARTS}{GOALS}])+)[ \t`]*")
-_PLACE = re.compile(
-    rf"(?:starts at|goal is) ([{STARTS}{GOALS}]) \(([0-9]{{1,3}}), ?([0-9]{{1,3}})\)"
-)  # as this project's prompts put it
-_NAME = re.compile(r"([0-9]+)ag_([0-9]+)x([0-9]+)_")  # 3ag_4x4_hr0.1_000
 
 
 class PublishedRow(msgspec.Struct, frozen=True):

@@ -28,6 +28,9 @@ ENDING = ".gguf"
 CONVERTED = Path("lakewright") / "converted-models"  # in the user's folder of caches
 PACKAGE = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 ARCHITECTURE = "general.architecture"  # the field of a GGUF file
+# Beyond any known header: a vocabulary of two hundred thousand words takes a million and a half parts.
+MOST_PARTS = 1 << 21  # numbers and strings; each is an array of NumPy, some hundred bytes
+MOST_LETTERS = 1 << 26  # bytes of all strings together
 
 
 def convert_gguf(place: str | Path) -> str:
@@ -135,11 +138,6 @@ def _convert_file(file: Path, folder: Path) -> None:
         model.save_pretrained(beside)
         tokenizer.save_pretrained(beside)
         record_listing(beside)
-
-
-# Beyond any known header: a vocabulary of two hundred thousand words takes a million and a half parts.
-MOST_PARTS = 1 << 21  # numbers and strings; each is an array of NumPy, some hundred bytes
-MOST_LETTERS = 1 << 26  # bytes of all strings together
 
 
 class Header(GGUFReader):

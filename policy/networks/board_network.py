@@ -25,6 +25,10 @@ from lakewright.policy.networks.joint_step import LOW, JointStep
 from lakewright.policy.networks.prompt_parsing import NOWHERE, Boards, parse_answers, parse_boards
 
 MOST_UNFINISHED = 0.75  # finished boards are dropped once at most this share is unfinished
+ENDS = 5  # planes: free cells, own start and goal, starts and goals of the others
+DISTANCES = 6  # planes: which neighbour is nearer to the goal, whether the goal can be reached, how far it is
+DISTANCE_SCALE = 10.0  # the distance of which the plane is 1
+UNREACHED = -1
 
 
 class BoardConfig(PretrainedConfig):
@@ -196,12 +200,6 @@ class BoardDecoder:
         )
         spread = logits.new_full((len(rows), self._model.config.vocab_size), LOW).scatter(1, words, logits)
         return spread.unflatten(0, (-1, self._copies))
-
-
-ENDS = 5  # planes: free cells, own start and goal, starts and goals of the others
-DISTANCES = 6  # planes: which neighbour is nearer to the goal, whether the goal can be reached, how far it is
-DISTANCE_SCALE = 10.0  # the distance of which the plane is 1
-UNREACHED = -1
 
 
 class AgentMaps(nn.Module):

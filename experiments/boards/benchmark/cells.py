@@ -15,6 +15,7 @@ from lakewright.experiments.boards.benchmark.tiers import BenchmarkCell, Tier
 from lakewright.policy.codecs import encode_prompt
 
 DRAWS = 16  # of as many boards as are wanted, before a stratum counts as having too few different ones
+BENCHMARK_SCHEMA = pa.schema([*SCHEMA, *BENCHMARK_FIELDS])
 
 
 class BenchmarkRow(Row, frozen=True, kw_only=True):
@@ -30,9 +31,6 @@ class BenchmarkRow(Row, frozen=True, kw_only=True):
     wait_ratio: float
     drawn_hole_ratio: float
     drawn_wait_ratio: float
-
-
-BENCHMARK_SCHEMA = pa.schema([*SCHEMA, *BENCHMARK_FIELDS])
 
 
 class Moved(msgspec.Struct, frozen=True):

@@ -21,6 +21,8 @@ from lakewright.experiments.boards.formats.cells import pad_to_square
 LETTERS = "SFHG"
 LARGEST = 256  # cells on a side
 REMEDY = "give a line of S, F, H and G for each row of the board, as FrozenLake takes it, or a row of a file of boards"
+MARGIN = 2  # times the longest optimal plan: the steps of an episode where no limit is given
+POOLS = 64  # that are kept: a process that is forked finds them, as it cannot draw any
 
 
 def read_board(desc: Any) -> Row:
@@ -74,10 +76,6 @@ def _read_line(line: Any, number: int) -> str:
         return "".join(part.decode("ascii") if isinstance(part, bytes) else part for part in parts)
     except (TypeError, UnicodeDecodeError, AttributeError):
         raise InputError(f"desc[{number}] is {line!r:.60}; {REMEDY}") from None
-
-
-MARGIN = 2  # times the longest optimal plan: the steps of an episode where no limit is given
-POOLS = 64  # that are kept: a process that is forked finds them, as it cannot draw any
 
 
 class PoolOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -22,6 +22,16 @@ from lakewright.policy.tasks import task_of
 from lakewright.policy.training import RewardSettings, reward_texts
 
 WORDS = {"UP": UP, "DOWN": DOWN, "LEFT": LEFT, "RIGHT": RIGHT, "WAIT": WAIT}
+HORIZON = 128  # steps; a longer answer is not a plan
+Completion = str | list[dict[str, Any]]
+PROMPT = """\
+Bring {agents} agents across a frozen lake, each to its own goal, by calling the tool `move` again and again: it moves \
+all of them by one step at the same time. No agent may leave the lake or move into a hole. After a step no two agents \
+may be in the same cell, and in a step no two may exchange their cells. A step that breaks a rule ends the game. `.` \
+is frozen ground and `H` a hole; agent 0 is at `a` and its goal is `A`, agent 1 is at `b` and its goal is `B`, and so \
+on. You have {limit} steps.
+
+"""
 
 
 class PlayedLake:
@@ -78,10 +88,6 @@ class PlayedLake:
         return np.array([WORDS[move.upper()] for move in moves], np.int32)
 
 
-HORIZON = 128  # steps; a longer answer is not a plan
-Completion = str | list[dict[str, Any]]
-
-
 class LakePrompts:
     """Prompts and their reward.
 
@@ -108,16 +114,6 @@ def plan_reward(completions: list[Completion], row: list[str], **_: Any) -> list
     tasks = [task_of(msgspec.json.decode(line, type=Row)) for line in row]
     texts = [read_last_words(completion) for completion in completions]
     return reward_texts(tasks, texts, HORIZON, RewardSettings()).tolist()
-
-
-PROMPT = """\
-Bring {agents} agents across a frozen lake, each to its own goal, by calling the tool `move` again and again: it moves \
-all of them by one step at the same time. No agent may leave the lake or move into a hole. After a step no two agents \
-may be in the same cell, and in a step no two may exchange their cells. A step that breaks a rule ends the game. `.` \
-is frozen ground and `H` a hole; agent 0 is at `a` and its goal is `A`, agent 1 is at `b` and its goal is `B`, and so \
-on. You have {limit} steps.
-
-"""
 
 
 class LakePlay:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 PLANS_AT_ONCE = 128  # saved together
 ANSWERS_AT_ONCE = 512  # decoded together, in tokens of cells
 HORIZON = 64  # steps of the longest plan in tokens of cells
+Square = tuple[int, int]
+PlanBoard = Callable[[Row, int], list[str]]
+STEPS_A_SIDE = 4  # of a random walk: the most, in sides of the board
 
 
 class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -246,11 +249,6 @@ def _weights(folder: Path) -> str | None:
 
 def _split_batches(asked: Sequence[WantedAnswer], size: int) -> Iterator[Sequence[WantedAnswer]]:
     return (asked[begin : begin + size] for begin in range(0, len(asked), size))
-
-
-Square = tuple[int, int]
-PlanBoard = Callable[[Row, int], list[str]]
-STEPS_A_SIDE = 4  # of a random walk: the most, in sides of the board
 
 
 def plan_optimally(row: Row, seed: int) -> list[str]:

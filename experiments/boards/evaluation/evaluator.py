@@ -60,6 +60,8 @@ from lakewright.policy.codecs import PROMPT, Refusal, Refused, encode_compact_pr
 from lakewright.policy.inference import BudgetSpentError
 from lakewright.policy.judging import judge_plans, read_plan
 
+ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
+
 
 class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The questions asked. per_cell: the most boards for each number of agents and size. prompt: the codec's `own`, its
@@ -92,7 +94,6 @@ class EvaluationJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: str
 
 
-ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
 CLAIM = Claim("evaluation", "job.json", EvaluationJob, 1, "lakewright benchmark eval", exclusive=False)
 
 

@@ -22,6 +22,11 @@ CRITERIA: dict[str, Callable[[VerdictRow], bool]] = {
     "optimal_sum_of_costs": lambda found: bool(found.optimal_sum_of_costs),
 }
 SIZES = {3: list(range(3, 11)), 4: list(range(4, 11)), 5: list(range(5, 11))}  # of each number of agents
+JudgedAnswers = Annotated[dict[tuple[str, int], VerdictRow], "by id and sample"]
+HEADER = ("", "", "boards", "valid % [95 %]", "opt. makespan %", "opt. cost %", "forced wait %", "most common failures")
+ALIGNMENT = ("left", "left", *["right"] * 5, "left")
+SHOWN_FAILURES = 2
+MOST_HOLES = 8  # hole ratios; files of more have boards drawn at random
 
 
 class PassRate(msgspec.Struct, frozen=True):
@@ -111,9 +116,6 @@ class Summary(msgspec.Struct, frozen=True):
     tokens: Tokens
     judged: JudgedScores | None = None
     hole_ratios: list[HoleScore] = []
-
-
-JudgedAnswers = Annotated[dict[tuple[str, int], VerdictRow], "by id and sample"]
 
 
 def score_answers(
@@ -222,12 +224,6 @@ PUBLISHED = (
     _read_score("Qwen3-4B + GRPO, engineer: base", (45.21, 30.00), (27.62, 19.62), (16.00, 10.89)),
     _read_score("Qwen3-4B + GRPO, engineer: itself", (51.67, 31.67), (33.14, 21.33), (18.67, 11.00)),
 )
-
-
-HEADER = ("", "", "boards", "valid % [95 %]", "opt. makespan %", "opt. cost %", "forced wait %", "most common failures")
-ALIGNMENT = ("left", "left", *["right"] * 5, "left")
-SHOWN_FAILURES = 2
-MOST_HOLES = 8  # hole ratios; files of more have boards drawn at random
 
 
 def tabulate_summary(summary: Summary) -> str:

@@ -19,58 +19,6 @@ from lakewright.experiments.boards.benchmark.builder import BenchmarkManifest, r
 from lakewright.experiments.boards.benchmark.cells import BENCHMARK_SCHEMA
 
 CARD = "README.md"
-
-
-class ConfigFile(NamedTuple):
-    """The file of a config: rows, bytes in memory, bytes on disk."""
-
-    config: str
-    path: str
-    rows: int
-    memory: int
-    disk: int
-
-
-class Exported(msgspec.Struct, frozen=True):
-    """The contents of an export: its boards, and their number by config."""
-
-    boards: int
-    configs: dict[str, int]
-    out: str
-
-
-def export_benchmark(benchmark: Path, out: Path) -> Exported:
-    """Writes the benchmark in the folder `benchmark` to the new folder `out`.
-
-    Raises InputError if the benchmark is not complete, one of its files was changed, or `out` exists.
-    """
-    if out.exists():
-        raise InputError(f"{out}: already exists; choose a new folder, or remove it")
-    manifest, rows = read_benchmark(benchmark)
-    with replacing_folder(out) as folder:
-        files = [_write_config(folder, config, part) for config, part in _split_configs(rows)]
-        (folder / CARD).write_text(_write_card(manifest, rows, files), encoding="utf-8")
-    return Exported(len(rows), {file.config: file.rows for file in files}, str(out))
-
-
-def _split_configs(rows: pa.Table) -> list[tuple[str, pa.Table]]:
-    """The rows of each wait ratio, in their order."""
-    ratios = sorted(pc.unique(rows["wait_ratio"]).to_pylist())
-    return [(f"wr{ratio:g}", rows.filter(pc.equal(rows["wait_ratio"], ratio))) for ratio in ratios]
-
-
-def _write_config(folder: Path, config: str, rows: pa.Table) -> ConfigFile:
-    path = folder / "data" / config / "test.parquet"
-    path.parent.mkdir(parents=True)
-    pq.write_table(rows.combine_chunks(), path)
-    return ConfigFile(config, str(path.relative_to(folder)), len(rows), rows.nbytes, path.stat().st_size)
-
-
-def _write_card(manifest: BenchmarkManifest, rows: pa.Table, files: list[ConfigFile]) -> str:
-    certificates = {str(pair["values"]): pair["counts"] for pair in pc.value_counts(rows["certificate"]).to_pylist()}
-    return card_text(manifest, BENCHMARK_SCHEMA, files, certificates)
-
-
 SIZE_CATEGORIES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 TAGS = ["mapf", "planning", "multi-agent", "path-finding", "frozenlake", "reinforcement-learning"]
 COLUMNS = {
@@ -150,6 +98,56 @@ gives the same bytes with the same versions: {versions}. SHA-256 of its Parquet 
 
 MIT, as the program that draws the boards. They are drawn, not taken from any other data.
 """
+
+
+class ConfigFile(NamedTuple):
+    """The file of a config: rows, bytes in memory, bytes on disk."""
+
+    config: str
+    path: str
+    rows: int
+    memory: int
+    disk: int
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """The contents of an export: its boards, and their number by config."""
+
+    boards: int
+    configs: dict[str, int]
+    out: str
+
+
+def export_benchmark(benchmark: Path, out: Path) -> Exported:
+    """Writes the benchmark in the folder `benchmark` to the new folder `out`.
+
+    Raises InputError if the benchmark is not complete, one of its files was changed, or `out` exists.
+    """
+    if out.exists():
+        raise InputError(f"{out}: already exists; choose a new folder, or remove it")
+    manifest, rows = read_benchmark(benchmark)
+    with replacing_folder(out) as folder:
+        files = [_write_config(folder, config, part) for config, part in _split_configs(rows)]
+        (folder / CARD).write_text(_write_card(manifest, rows, files), encoding="utf-8")
+    return Exported(len(rows), {file.config: file.rows for file in files}, str(out))
+
+
+def _split_configs(rows: pa.Table) -> list[tuple[str, pa.Table]]:
+    """The rows of each wait ratio, in their order."""
+    ratios = sorted(pc.unique(rows["wait_ratio"]).to_pylist())
+    return [(f"wr{ratio:g}", rows.filter(pc.equal(rows["wait_ratio"], ratio))) for ratio in ratios]
+
+
+def _write_config(folder: Path, config: str, rows: pa.Table) -> ConfigFile:
+    path = folder / "data" / config / "test.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(rows.combine_chunks(), path)
+    return ConfigFile(config, str(path.relative_to(folder)), len(rows), rows.nbytes, path.stat().st_size)
+
+
+def _write_card(manifest: BenchmarkManifest, rows: pa.Table, files: list[ConfigFile]) -> str:
+    certificates = {str(pair["values"]): pair["counts"] for pair in pc.value_counts(rows["certificate"]).to_pylist()}
+    return card_text(manifest, BENCHMARK_SCHEMA, files, certificates)
 
 
 def card_text(

@@ -20,6 +20,15 @@ OPTION = "--option"  # of a teacher, which is name=value as well
 
 Overrides: TypeAlias = Annotated[Sequence[str], Parameter(parse=False)]
 """The type of the keyword argument `overrides` of a command that takes settings, each as `name=value`."""
+# No --no-json for --json, no JSON read from words that begin with [ or {; of an option given twice the last counts.
+PLAIN = Parameter(negative=(), json_list=False, json_dict=False, allow_repeating=True)
+Flag: TypeAlias = Annotated[bool, Parameter(show_default=False)]
+Json: TypeAlias = Annotated[bool, Parameter(show_default=False, help="Print the result as JSON.")]
+TEACHERS = tuple(REGISTERED)
+SOLVERS = ("optimal", "prioritized", "greedy", "offset", "random")
+BOARD_FORMATS = ("rows", "movingai", "lacam", "eecbs", "pogema", "multirobot", "lorr", "published")
+TRACKERS = ("tensorboard", "wandb", "trackio")
+DEVICES = ("auto", "cpu", "cuda")
 
 
 def take_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -29,19 +38,6 @@ def take_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     for before, argument in itertools.pairwise(["", *arguments]):
         (overrides if OVERRIDE.match(argument) and before != OPTION else words).append(argument)
     return [override.removeprefix("--") for override in overrides], words
-
-
-# No --no-json for --json, no JSON read from words that begin with [ or {; of an option given twice the last counts.
-PLAIN = Parameter(negative=(), json_list=False, json_dict=False, allow_repeating=True)
-
-Flag: TypeAlias = Annotated[bool, Parameter(show_default=False)]
-Json: TypeAlias = Annotated[bool, Parameter(show_default=False, help="Print the result as JSON.")]
-
-TEACHERS = tuple(REGISTERED)
-SOLVERS = ("optimal", "prioritized", "greedy", "offset", "random")
-BOARD_FORMATS = ("rows", "movingai", "lacam", "eecbs", "pogema", "multirobot", "lorr", "published")
-TRACKERS = ("tensorboard", "wandb", "trackio")
-DEVICES = ("auto", "cpu", "cuda")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from lakewright.experiments.jobs.executors.local_processes import Local
 
 EXECUTORS = ("local", "ray")
+MANY_CORES = 4  # of which one process uses at most three or so: threads of XLA stand in each other's way
+ALONE = 3.0  # seconds of work after which processes are started, which takes them two or three
+AT_ONCE = 4  # tasks on a GPU: while one is computed, others are copied and written
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,13 +66,6 @@ class ExecutorChoice:
 
 
 HERE = ExecutorChoice()
-
-
-MANY_CORES = 4  # of which one process uses at most three or so: threads of XLA stand in each other's way
-ALONE = 3.0  # seconds of work after which processes are started, which takes them two or three
-AT_ONCE = 4  # tasks on a GPU: while one is computed, others are copied and written
-A = TypeVar("A")
-R = TypeVar("R")
 
 
 def has_gpu() -> bool:

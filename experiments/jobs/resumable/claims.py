@@ -19,6 +19,7 @@ from lakewright.core_jax.support import LISTING, convert, listed, locked, read_r
 
 W = TypeVar("W", bound=msgspec.Struct)
 FIRST_FORMAT = 1  # of files that were written before they had a `format`
+REMEDY = "give the same input and options to continue, or choose another folder"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,9 +97,6 @@ class Claim(Generic[W]):
         files = [file.name for file in folder.iterdir()] if self.exclusive and folder.is_dir() else []
         if any(not name.startswith(".") and name != LISTING for name in files) and not self.is_in(folder):
             raise InputError(f"{folder}: is not empty and holds no {self.kind}; choose another folder")
-
-
-REMEDY = "give the same input and options to continue, or choose another folder"
 
 
 def describe_difference(there: msgspec.Struct, here: msgspec.Struct) -> str:

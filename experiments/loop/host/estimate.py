@@ -45,6 +45,8 @@ PROMPT_ROWS = 64  # answers that a CPU reads together where they share prompts
 RECORDED_SCORES = 4  # arrays of scores of a recorded update: as log-probabilities, and what these and entropies take
 SCORES = 4  # copies of the scores of an engineer's answers, and their gradients
 TOKENS_BATCH = 512  # answers in tokens or bytes that are decoded together
+MB = 10**6
+KIND = {True: "", False: " (words, digits and signs counted: its tokenizer is not here)"}
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -346,10 +348,6 @@ def _estimate_disk(settings: RunSettings, shape: ModelShape, checkpoint: int) ->
     stages = settings.stages * (2 if settings.teacher == "self_trained" else 1)
     kept = (4 * shape.parameters - shape.matrices) * FULL if settings.warmup.steps else 0
     return (1 + stages) * checkpoint + max(kept, checkpoint)
-
-
-MB = 10**6
-KIND = {True: "", False: " (words, digits and signs counted: its tokenizer is not here)"}
 
 
 def estimate_table(found: Estimate) -> str:

@@ -28,6 +28,8 @@ from lakewright.experiments.loop.records.stage_records import (
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
 from lakewright.experiments.loop.records.token_budget import Spent, count_stage_tokens
 
+MOST = 200  # characters of a proposal
+
 
 class Chapter(msgspec.Struct, frozen=True):
     """The warm-up, or a finished stage. log: the figures of each training step.
@@ -133,9 +135,6 @@ def _explain_no_change(stage: Stage) -> str:
     if decision is None or decision.proposal.delta is None:
         return "no answer of the engineer could be used"
     return "the guard refused the change" if decision.verdict.status == "refused" else "no change was proposed"
-
-
-MOST = 200  # characters of a proposal
 
 
 def describe_stage(folder: RunFolder, number: int, space: DesignSpace) -> list[str]:

@@ -47,6 +47,8 @@ from lakewright.experiments.loop.training.trainee import Trainee
 
 T = TypeVar("T")
 FILES: dict[Step, str] = {"comparison": "rollback", "forecast": "difficulty"}  # of steps that are not named alike
+LAST_STEPS = 8  # steps of the log whose means are the figures of a training
+NO_EVIDENCE = ("step", "step_time")  # the line of the log, and the time, which differs from run to run
 
 
 def derive_stage_keys(settings: RunSettings, number: int) -> Keys:
@@ -251,10 +253,6 @@ class _Unasked:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """As given."""
         self.state = state
-
-
-LAST_STEPS = 8  # steps of the log whose means are the figures of a training
-NO_EVIDENCE = ("step", "step_time")  # the line of the log, and the time, which differs from run to run
 
 
 def read_outcomes(stage: Stage, held_out: Sequence[Problem]) -> Outcomes:

@@ -18,6 +18,8 @@ from lakewright.core_jax.support import count_cores
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 
+INTERVAL = 2.0  # seconds between two measurements
+
 
 def load_policy(
     settings: RunSettings, place: str | Path, device: str | None = None
@@ -50,9 +52,6 @@ def free_memory() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-INTERVAL = 2.0  # seconds between two measurements
 
 
 class FreeCores:

@@ -34,6 +34,9 @@ from lakewright.policy.models import save_checkpoint
 from lakewright.policy.training import Answered, GrpoSettings, Place, load_place, rank_and_processes, train_grpo
 
 EXAMPLES_A_STEP, MOST_EXAMPLES = 4, 1024  # groups whose answers are saved, of a step and of a stage
+REPORTS = "TENSORBOARD_LOGGING_DIR"  # where transformers reads the folder of reporters that write files
+MOST_DRAWN = 1 << 40
+SCORED = 64  # problems rolled out on between two checks of the budget
 
 
 def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
@@ -119,9 +122,6 @@ def _state_file(stage: Stage, processes: int) -> Path | None:
     return stage.scratch / "training.safetensors" if processes == 1 else None
 
 
-REPORTS = "TENSORBOARD_LOGGING_DIR"  # where transformers reads the folder of reporters that write files
-
-
 @contextmanager
 def reporting_into(folder: Path) -> Iterator[None]:
     """Has reporters of the training write into a folder within the block, unless the user has named another."""
@@ -203,10 +203,6 @@ class _StageLogger:
         for made in answered[: min(EXAMPLES_A_STEP, self._examples_left)]:
             self._logs["rollouts"](self._describe(made))
             self._examples_left -= 1
-
-
-MOST_DRAWN = 1 << 40
-SCORED = 64  # problems rolled out on between two checks of the budget
 
 
 def make_problems(trainee: Trainee, stage: Stage, policy: Stage, before: Stage, number: int, tokens: float) -> None:

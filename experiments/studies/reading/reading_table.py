@@ -8,15 +8,6 @@ from lakewright.engineer.reading import Interval, Score
 from lakewright.experiments.viewer.charts.frame import COLOURS, join_pictures
 from lakewright.experiments.viewer.charts.rows import ChartRow, Mark, row_chart
 
-
-class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The score of a model asked in a form."""
-
-    model: str
-    form: str
-    score: Score
-
-
 RULE = "the rule"
 HEADER = (
     "model",
@@ -33,6 +24,14 @@ HEADER = (
 )
 LEGEND = {"as answered": Mark(0, "disc", COLOURS[0]), "calibrated": Mark(0, "ring", COLOURS[1])}
 WORTH = 1000  # worths are shown in thousandths of p (1 - p)
+
+
+class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The score of a model asked in a form."""
+
+    model: str
+    form: str
+    score: Score
 
 
 def format_results(results: Sequence[Result]) -> str:

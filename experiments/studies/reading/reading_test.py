@@ -30,6 +30,7 @@ from lakewright.experiments.studies.reading.reading_table import RULE, Result, d
 
 SOLVED = 32  # pairs from which examples are taken
 SOLVED_SEED = 1_000_003  # they are others than those of the test
+ANSWERS, RESULTS, TABLE, PICTURE = "answers.jsonl", "results.json", "results.md", "reading.svg"
 
 
 class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +61,6 @@ class AnswerLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 CLAIM = Claim("reading test", "reading.json", ReadingWork, 1, "lakewright engineer read")
-ANSWERS, RESULTS, TABLE, PICTURE = "answers.jsonl", "results.json", "results.md", "reading.svg"
 
 
 def run_reading_test(

@@ -44,6 +44,21 @@ SORTS = {
 
 # By the share of valid plans among those given for a board.
 VERDICTS = {"valid": "success = 1", "failed": "success = 0", "mixed": "success > 0 AND success < 1"}
+# What a table may know beyond the boards; null where it does not.
+EXTRA = {
+    "failure": "VARCHAR",
+    "agent": "BIGINT",
+    "step": "BIGINT",
+    "answer": "VARCHAR[]",
+    "success": "DOUBLE",
+    "completions": "BIGINT",
+    "learnability": "DOUBLE",
+    "failures": "VARCHAR[]",
+    "kept": "BOOLEAN",
+}
+NOTHING: dict[str, str] = {}
+_LOCK = threading.Lock()
+_SHARED: list[Any] = []  # the connection
 
 
 class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -158,21 +173,6 @@ class BoardTable(msgspec.Struct, frozen=True):
         return _read_tile(found[0]), len(found) > 1
 
 
-# What a table may know beyond the boards; null where it does not.
-EXTRA = {
-    "failure": "VARCHAR",
-    "agent": "BIGINT",
-    "step": "BIGINT",
-    "answer": "VARCHAR[]",
-    "success": "DOUBLE",
-    "completions": "BIGINT",
-    "learnability": "DOUBLE",
-    "failures": "VARCHAR[]",
-    "kept": "BOOLEAN",
-}
-NOTHING: dict[str, str] = {}
-
-
 def boards_of_file(path: Path, known: Mapping[str, str] = NOTHING, source: str = "") -> tuple[str, list[Any]]:
     """SQL that reads the boards of a file, and its values. known: columns of EXTRA, as SQL over what `source` joins.
 
@@ -216,10 +216,6 @@ def escape_glob(path: Path) -> str:
     """A path as DuckDB takes it, to whom `*` would mean many files. Raises InputError if the file was changed."""
     check_digest(path)
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
-
-
-_LOCK = threading.Lock()
-_SHARED: list[Any] = []  # the connection
 
 
 def _open_database() -> Any:

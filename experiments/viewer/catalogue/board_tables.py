@@ -31,6 +31,7 @@ VERDICT = "STRUCT(id VARCHAR, valid BOOLEAN, failure VARCHAR, agent BIGINT, step
 JUDGED_COLUMNS = {"sample": "BIGINT", "verdict": VERDICT}
 ANSWER_COLUMNS = {"id": "VARCHAR", "sample": "BIGINT", "plan": "VARCHAR[]"}
 BENCHMARK_FILES = ("benchmark.parquet", "benchmark.jsonl")
+MOST = 64  # plans of a board
 
 
 def table_of(catalogue: Catalogue, item: Item, part: str, policy: str = "") -> BoardTable:
@@ -207,9 +208,6 @@ def _check_there(path: Path) -> Path:
 
 def _is_countable(path: Path) -> bool:
     return path.suffix == ".parquet" or path.stat().st_size <= COUNTED
-
-
-MOST = 64  # plans of a board
 
 
 def answers_to(item: Item, part: str, tile: Tile) -> list[RecordedAnswer]:

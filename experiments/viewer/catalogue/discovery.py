@@ -20,6 +20,9 @@ MOST_FOLDERS = 20_000
 BOARD_FILES = (".jsonl", ".parquet")
 MAP_FILES = (".map", ".scen")  # boards of another format, that are converted first
 UNSEEN = ("report.html", ".scratch")  # what changes without changing any page
+# A run without a stage yet has config.json and one of these. A model's checkpoint has a config.json too, but none.
+BEGUN = ("validation.parquet", "held_out.jsonl", "warmup", ".lock")
+STUDY_FOLDERS = frozenset({"start", "runs"})  # folders of a study that hold items
 
 
 class Kind(enum.StrEnum):
@@ -43,9 +46,6 @@ MARKS = {
     Kind.EVALUATION: ("job.json",),
     Kind.RUN: ("config.json", "stage_00"),
 }
-# A run without a stage yet has config.json and one of these. A model's checkpoint has a config.json too, but none.
-BEGUN = ("validation.parquet", "held_out.jsonl", "warmup", ".lock")
-STUDY_FOLDERS = frozenset({"start", "runs"})  # folders of a study that hold items
 
 
 class MissingError(InputError):

@@ -19,6 +19,7 @@ from lakewright.experiments.viewer.catalogue.discovery import MissingError
 
 T = TypeVar("T")
 MOST_ANSWERS = 8  # shown of a problem
+_GROUP = msgspec.json.Decoder(RolloutGroup)
 
 
 class ProblemFilters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -159,4 +160,3 @@ def _is_wanted(found: AnsweredProblem, filters: ProblemFilters) -> bool:
 
 
 _LINE = msgspec.json.Decoder(_Line)
-_GROUP = msgspec.json.Decoder(RolloutGroup)

@@ -14,6 +14,11 @@ from lakewright.experiments.viewer.pictures import board_art as art
 from lakewright.experiments.viewer.pictures.board_art import CELL, FONT, PAPER
 
 Square = tuple[int, int]
+SECONDS = 0.7  # a step of the file that moves by itself
+PAUSE = 2  # steps that its last picture stays
+EDGE = 3  # around the board
+LONGEST_NAME = 160
+WAITS = f'<g class="waits" visibility="hidden">{art.draw_badge()}</g>'  # shown by the player
 
 
 class Ending(NamedTuple):
@@ -111,13 +116,6 @@ def _describe_failure(row: Row, plan: list[str], step: int, failure: str, agents
         return f"{names} swap {find_positions(row, plan, step - 1)[agents[0]]} and {cell}"
     doing = {"hole": "steps into the hole", "vertex_conflict": "meet"}.get(failure, failure.replace("_", " "))
     return f"{names} {doing} at {cell}"
-
-
-SECONDS = 0.7  # a step of the file that moves by itself
-PAUSE = 2  # steps that its last picture stays
-EDGE = 3  # around the board
-LONGEST_NAME = 160
-WAITS = f'<g class="waits" visibility="hidden">{art.draw_badge()}</g>'  # shown by the player
 
 
 class Played(msgspec.Struct, frozen=True):

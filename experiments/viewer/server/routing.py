@@ -52,6 +52,22 @@ HEADERS = {
 }
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 METHODS = ("GET", "HEAD")
+KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+# For each kind of page the parts of its address before the name of an item.
+BEFORE_NAME = {"stage": 1, "problems": 1, "boards": 2, "board": 3} | dict.fromkeys(
+    ("run", "study", "sweep", "evaluation", "benchmark"), 0
+)
+LONGEST_ADDRESS = 16_384
+LOG = logging.getLogger("lakewright.view")
+MOST_LETTERS = 1 << 25  # of all cached pages together
+FORMS = {
+    "row": (".jsonl", "application/jsonl"),
+    "map": (".map", "text/plain"),
+    "scen": (".scen", "text/plain"),
+    "svg": (".svg", "image/svg+xml"),
+    "moving": ("_moving.svg", "image/svg+xml"),
+}
+HOST = "127.0.0.1"
 
 
 class Protection:
@@ -96,16 +112,6 @@ def _name_of(host: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0].lower()
-
-
-KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-# For each kind of page the parts of its address before the name of an item.
-BEFORE_NAME = {"stage": 1, "problems": 1, "boards": 2, "board": 3} | dict.fromkeys(
-    ("run", "study", "sweep", "evaluation", "benchmark"), 0
-)
-LONGEST_ADDRESS = 16_384
-LOG = logging.getLogger("lakewright.view")
-MOST_LETTERS = 1 << 25  # of all cached pages together
 
 
 def make_application(paths: Sequence[Path]) -> Starlette:
@@ -259,15 +265,6 @@ class PageCache:
                 self._letters -= len(self._pages.popitem(last=False)[1].html)
 
 
-FORMS = {
-    "row": (".jsonl", "application/jsonl"),
-    "map": (".map", "text/plain"),
-    "scen": (".scen", "text/plain"),
-    "svg": (".svg", "image/svg+xml"),
-    "moving": ("_write_moving.svg", "image/svg+xml"),
-}
-
-
 def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: str, form: str) -> Response:
     """A board of a table as a file to download.
 
@@ -306,9 +303,6 @@ _WRITERS = {
     "svg": still_svg,
     "moving": _write_moving,
 }
-
-
-HOST = "127.0.0.1"
 
 
 def serve_pages(paths: Sequence[Path], port: int = 0, browser: bool = False) -> None:

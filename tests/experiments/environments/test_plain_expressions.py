@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from lakewright.experiments.environments.gym_tasks import OutOfTimeError, is_plain, run_within
+from lakewright.experiments.environments.answer_limits import OutOfTimeError, is_plain, run_within
 
 
 @pytest.mark.parametrize(
