@@ -135,8 +135,8 @@ def check_group(group: RolloutGroup, version: int, last: int, space: DesignSpace
         raise InputError(f"{said}; give the number of each of {', '.join(space.failures)}")
     counts = (group.completions, group.valid, version, *group.failures.values())
     if not all(map(is_whole_number, counts)) or not 0 <= group.valid <= group.completions or not group.completions:
-        found = f"{group.valid!r:.20} of {group.completions!r:.20} valid, version {version!r:.20}"
-        raise InputError(f"{where} {group.board!r:.60}: {found}; give whole numbers, of at least one answer")
+        fault = f"{group.valid!r:.20} of {group.completions!r:.20} valid, version {version!r:.20}"
+        raise InputError(f"{where} {group.board!r:.60}: {fault}; give whole numbers, of at least one answer")
     if sum(group.failures.values()) > group.completions - group.valid:
         said = (
             f"{where} {group.board!r:.60}: {group.failures!r:.80} of {group.completions} answers, {group.valid} valid"
@@ -146,8 +146,8 @@ def check_group(group: RolloutGroup, version: int, last: int, space: DesignSpace
         said = f"{where} {group.board!r:.60}: version {version}, but the latest design here has version {last}"
         raise InputError(f"{said}; after a restart call load_state_dict first")
     if not (is_reward(group.reward) and is_spread(group.deviation) and is_spread(group.spread)):
-        found = f"{where} {group.board!r:.60}: reward {group.reward!r:.20}"
-        raise InputError(f"{found}; give groups with finite rewards of at most {MOST_REWARD:g}")
+        fault = f"{where} {group.board!r:.60}: reward {group.reward!r:.20}"
+        raise InputError(f"{fault}; give groups with finite rewards of at most {MOST_REWARD:g}")
 
 
 def check_tokens(tokens: Any, where: str) -> None:

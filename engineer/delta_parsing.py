@@ -52,18 +52,18 @@ def read_answer(answer: str | bytes, space: DesignSpace) -> tuple[Delta, str]:
             _decode_text(answer), object_pairs_hook=_refuse_repeated, parse_constant=_no_constant, parse_int=float
         )
         json.dumps(raw, ensure_ascii=False).encode()
-        found: Any = convert(raw, answer_type(space), "answer")
+        checked: Any = convert(raw, answer_type(space), "answer")
     except json.JSONDecodeError as error:
         raise InputError(f"answer: not JSON ({error}); answer with one JSON object") from error
     except UnicodeEncodeError as error:
         raise InputError("answer: holds half a surrogate pair, which no file can; use plain text") from error
     except RecursionError as error:
         raise InputError("answer: nested too deeply; answer with one object of edits") from error
-    if len(found.edits) < len(raw["edits"]):  # "5" and "5.0" are the same number
+    if len(checked.edits) < len(raw["edits"]):  # "5" and "5.0" are the same number
         raise InputError(f"answer: edits names a {space.words.stratum} twice; give each one edit")
-    fields = {stratum: msgspec.structs.asdict(edit) for stratum, edit in found.edits.items()}
+    fields = {stratum: msgspec.structs.asdict(edit) for stratum, edit in checked.edits.items()}
     edits = {stratum: make_edit(space, given["reason"], given) for stratum, given in fields.items()}
-    return Delta(edits), found.summary
+    return Delta(edits), checked.summary
 
 
 def _decode_text(answer: str | bytes) -> str:

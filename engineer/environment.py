@@ -217,10 +217,10 @@ class Environment(abc.ABC):
         """
         listed = []
         for problem, texts in self._pair_in_cells(problems, answers):
-            found = () if isinstance(texts, str) or not isinstance(texts, Iterable) else tuple(texts)
-            if not found:
+            given = () if isinstance(texts, str) or not isinstance(texts, Iterable) else tuple(texts)
+            if not given:
                 raise InputError(f"answers: {texts!r:.60} to {problem.prompt!r:.60}; give a list of at least one text")
-            listed.append((problem, found))
+            listed.append((problem, given))
         sums: Sequence[int | msgspec.UnsetType] = [msgspec.UNSET] * len(listed)
         if tokens is not None:
             sums = sum_lengths([texts for _, texts in listed], tokens)
@@ -257,11 +257,11 @@ class Environment(abc.ABC):
         Raises InputError if `describe` fails, or gives no text.
         """
         chosen = choose_evenly([place for place, verdict in enumerate(verdicts) if not verdict.valid], most)
-        found = []
+        cases = []
         for problem, answer, verdict in ((problems[place], answers[place], verdicts[place]) for place in chosen):
             text = self._describe(problem, answer, verdict)
-            found.append(Case(problem.cell.stratum, text, verdict.failure, verdict.place))
-        return found
+            cases.append(Case(problem.cell.stratum, text, verdict.failure, verdict.place))
+        return cases
 
     def statistics(self, problems: Sequence[Problem]) -> dict[Stratum, Drawn]:
         """Statistics of the problems that were really drawn, by stratum. Raises InputError if `measures` fails."""

@@ -99,7 +99,7 @@ def describe_strata(
     for stratum, row in designs[1].strata.items():
         before = designs[0].strata.get(stratum, row)
         answered = (("training", trained.get(stratum)), ("held-out", held_out.get(stratum)))
-        parts = [f"{found.valid} of {found.problems} {kind} answers valid" for kind, found in answered if found]
+        parts = [f"{tally.valid} of {tally.problems} {kind} answers valid" for kind, tally in answered if tally]
         chances = [f"{chance[stratum]:.2f}" for chance in expected if stratum in chance]
         parts += [f"expected {', then '.join(chances)}"] if chances else []
         shares = dict.fromkeys(f"{one[share]:.3g}" for one in (before, row))

@@ -290,13 +290,13 @@ def _keep_drawable(
     knobs = bounds.space.knobs
     for stratum, new in applied.items():
         ways = _ways_back(design.strata[stratum], new, knobs)
-        found = next((row for row in ways if can_draw_row(stratum, row, bounds, design.given)), None)
+        legal = next((row for row in ways if can_draw_row(stratum, row, bounds, design.given)), None)
         line = _describe_undrawable(stratum, new, bounds.space)
-        if found is None:
+        if legal is None:
             return None, [f"{line}; change {' or '.join(knob.name for knob in knobs)}"]
-        if found != new:
+        if legal != new:
             missing.append(line)
-        rows[stratum] = found
+        rows[stratum] = legal
     return rows, missing
 
 

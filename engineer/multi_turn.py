@@ -88,14 +88,14 @@ class MultiTurnEnvironment(Environment):
 def list_tools(episode: MultiTurnEpisode) -> dict[str, Callable[..., Any]]:
     """The functions of the tools by name, as of the class. Raises InputError if one is not described."""
     kind = type(episode)
-    found: dict[str, Callable[..., Any]] = {
+    tools: dict[str, Callable[..., Any]] = {
         name: member
         for name, member in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_") and name not in NO_TOOLS
     }
-    if not found:
+    if not tools:
         raise InputError(f"{kind.__name__} has no tools; write methods that the policy may call")
-    for name, tool in found.items():
+    for name, tool in tools.items():
         where = f"{kind.__name__}.{name}"
         known = run_call(where, functools.partial(typing.get_type_hints, tool))
         if missing := [argument for argument in list_arguments(tool) if argument not in known]:
@@ -106,7 +106,7 @@ def list_tools(episode: MultiTurnEpisode) -> dict[str, Callable[..., Any]]:
         for argument in list_arguments(tool):
             if not re.search(rf"^\s*{argument}\b.*:", said, re.MULTILINE):
                 raise InputError(f"{where}: its docstring does not describe {argument}; add it under `Args:`")
-    return found
+    return tools
 
 
 def list_arguments(tool: Callable[..., Any]) -> list[str]:

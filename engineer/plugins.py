@@ -40,14 +40,14 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
     if not where or not attribute:
         raise InputError(f"{kind} {name!r:.80}: half of the name is missing; name module:Class or FILE.py:Class")
     module = _import_module(where, f"{kind} {name!r:.80}")
-    found = getattr(module, attribute, None)
-    if found is None:
+    loaded = getattr(module, attribute, None)
+    if loaded is None:
         raise InputError(f"{kind} {name!r:.80}: {where} has no {attribute!r:.60}; correct the name")
-    if isinstance(found, type) and (missing := [method for method in methods if not hasattr(found, method)]):
+    if isinstance(loaded, type) and (missing := [method for method in methods if not hasattr(loaded, method)]):
         raise InputError(f"{kind} {name!r:.80}: it has no {missing[0]}; a {kind} has {', '.join(methods)}")
-    if not callable(found):
+    if not callable(loaded):
         raise InputError(f"{kind} {name!r:.80}: {attribute} is not a class; name a class")
-    return found
+    return loaded
 
 
 def _import_module(where: str, what: str) -> ModuleType:

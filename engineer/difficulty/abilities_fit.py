@@ -132,8 +132,8 @@ def fit_abilities(
         smoothed = _run_smoother(answers, logits, evenness, signals[:, used], shared, effects, rates, order[used])
         states = smoothed.mean[answers.time, answers.stratum, : answers.effects.shape[1]]
         # A bounded step: from logits far off, Newton's next normal approximation can overshoot and never settle.
-        found = np.einsum("nk,nk->n", answers.effects, states)
-        logits = logits + np.clip(found - logits, -MOST_MOVE, MOST_MOVE)
+        smoothed_logits = np.einsum("nk,nk->n", answers.effects, states)
+        logits = logits + np.clip(smoothed_logits - logits, -MOST_MOVE, MOST_MOVE)
         shared = _estimate_prior(smoothed, shared, effects, rates, order[used], last, list(trusted))
         overall, evenness = _estimate_evenness([*observations, *tested], logits, answers.stratum, len(used))
     assert smoothed

@@ -52,12 +52,12 @@ def measure_calibration(
         space: the design space.
     """
     predicted = model.predict([seen.cell for seen in drawn], space).mean.tolist()
-    found = []
+    calibrations = []
     for p, seen in zip(predicted, drawn, strict=True):
         observed = seen.success / seen.groups
         point = Bin(p, observed, seen.groups)
-        found.append(Calibration((p - observed) ** 2, (constant - observed) ** 2, seen.groups, [point]))
-    return pool_calibrations(found)
+        calibrations.append(Calibration((p - observed) ** 2, (constant - observed) ** 2, seen.groups, [point]))
+    return pool_calibrations(calibrations)
 
 
 def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
@@ -251,9 +251,9 @@ def predict_grid(
     """
     cells = space.forecast_cells(design)
     seen = dict.fromkeys(cells, 0)
-    for found in observations:
-        if (cell := _find_nearest_cell(found.cell, space)) in seen:
-            seen[cell] += found.groups
+    for observation in observations:
+        if (cell := _find_nearest_cell(observation.cell, space)) in seen:
+            seen[cell] += observation.groups
     predicted = model.predict([space.complete_cell(cell, design) for cell in cells], space)
     evenness = model.list_evenness(cells, space)
     learnability = model.learnability(predicted.mean, evenness)

@@ -96,7 +96,7 @@ class Learners:
         self.rates[:, :, OWN] = np.maximum(self.rates[:, :, OWN], LEAST_RATE)
         self._into, self._near = rates.into, share_signals(space)
         parts = [(part.cell, part.share) for part in known.held_out if part.cell.stratum in design.strata]
-        parts = parts or [(found.cell, 1 / len(known.grid)) for found in known.grid]
+        parts = parts or [(forecast.cell, 1 / len(known.grid)) for forecast in known.grid]
         self._held_out, self._held_out_places = self._place([cell for cell, _ in parts], sampled=False)
         share = np.array([share for _, share in parts])
         self._weights = np.zeros((len(parts), len(space.strata)))

@@ -301,14 +301,14 @@ def compute_features(cells: Sequence[Cell], space: DesignSpace, by_size: float =
     given = np.array([cell.given for cell in cells], float).reshape(len(cells), len(space.givens))
     givens = [(given[:, place] - one.middle) / one.half for place, one in enumerate(space.givens)]
     main = WIDE * np.stack([np.ones(len(cells)), *axes, *givens])
-    found = np.stack([*main, *squares, *(a * b for a, b in itertools.combinations(axes, 2))]).T
+    columns = np.stack([*main, *squares, *(a * b for a, b in itertools.combinations(axes, 2))]).T
     deviation = by_size or (0.0 if space.ranked else OWN_SPREAD)
     if not deviation:
-        return found
+        return columns
     ranks = np.array([space.ranks[cell.stratum] for cell in cells], int)
     own = deviation * (ranks[:, None] == np.arange(len(space.strata)))
     traits = (axes[space.ranked + place] for place in space.traits)
-    return np.concatenate([found, own, *(own * trait[:, None] for trait in traits)], axis=1)
+    return np.concatenate([columns, own, *(own * trait[:, None] for trait in traits)], axis=1)
 
 
 def count_features(space: DesignSpace, by_size: float = 0.0) -> int:

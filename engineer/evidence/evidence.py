@@ -143,5 +143,5 @@ def exchange_strata(evidence: Evidence, other: Mapping[Stratum, Stratum]) -> Evi
         groups=[move_record(cell) for cell in evidence.groups],
         statistics=move_strata(evidence.statistics),
         cases=[],
-        forecast=forecast and msgspec.structs.replace(forecast, grid=[move_record(found) for found in forecast.grid]),
+        forecast=forecast and msgspec.structs.replace(forecast, grid=[move_record(part) for part in forecast.grid]),
     )

@@ -56,7 +56,7 @@ def _write_sections(evidence: Evidence, space: DesignSpace) -> Iterator[list[str
         yield ["## What was really sampled", *(words.drawn(one, evidence.statistics[one]) for one in strata)]
     if evidence.forecast:
         title = f"## What a model of all rollouts expects, of {words.problems} drawn or not"
-        if any(found.worth is not msgspec.UNSET for found in evidence.forecast.grid):
+        if any(forecast.worth is not msgspec.UNSET for forecast in evidence.forecast.grid):
             title += "; worth: what training on one gains"
         yield [title, *_write_forecast(evidence.forecast, space)]
     if evidence.cases:

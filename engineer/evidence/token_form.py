@@ -69,7 +69,7 @@ def evidence_tokens(evidence: Evidence, space: DesignSpace) -> list[str]:
         failure, place = because_token(case.failure), bucket_token(max(case.place, 0), 1)
         tokens += [CASE, words.stratum_token(case.stratum), failure, place]
     if evidence.forecast:
-        tokens += _encode_forecast({found.cell: found.p for found in evidence.forecast.grid}, space)
+        tokens += _encode_forecast({forecast.cell: forecast.p for forecast in evidence.forecast.grid}, space)
     if evidence.forecast and evidence.weighed:
         tokens += _encode_forecast(rate_worths(evidence.forecast, space), space)
     return [*tokens, *[REFUSED] * len(evidence.refusals), DELTA]

@@ -246,18 +246,18 @@ def _map_facts(evidence: Evidence, space: DesignSpace) -> dict[Stratum, list[_Fa
 
     Empty if nothing is known.
     """
-    found = {}
+    facts = {}
     for stratum in space.sort_strata(evidence.design.strata):
         if evidence.forecast:
             p = {one.cell: one.p for one in evidence.forecast.grid}
             cells = [cell for cell in space.list_stated_cells(stratum, p) if cell in p]
             parts = [_Fact(_name_values(cell.values, space), p[cell]) for cell in cells]
-            found[stratum] = [_Fact("", float(np.mean([part.success for part in parts]))), *parts] if parts else []
+            facts[stratum] = [_Fact("", float(np.mean([part.success for part in parts]))), *parts] if parts else []
         else:
             tally = evidence.outcomes.get(stratum, Tally(0, 0))
             parts = _list_traits(tally, evidence.by_trait.get(stratum, {}), space)
-            found[stratum] = [_Fact("", tally.valid_rate), *parts] if tally.problems else []
-    return found
+            facts[stratum] = [_Fact("", tally.valid_rate), *parts] if tally.problems else []
+    return facts
 
 
 def _list_traits(tally: Tally, by_trait: Mapping[str, Tally], space: DesignSpace) -> list[_Fact]:

@@ -85,8 +85,8 @@ class GainTeacher(Stateful):
         ahead = min(self.horizon, count_rounds_ahead(evidence)) * problems
 
         def estimate() -> np.ndarray:
-            found = learners.estimate_prospects(kinds, ahead) if ahead else learners.estimate_gains(cells)
-            return found / costs
+            worth = learners.estimate_prospects(kinds, ahead) if ahead else learners.estimate_gains(cells)
+            return worth / costs
 
         gains = now = estimate()
         chosen = np.zeros(len(cells))
@@ -150,7 +150,7 @@ def _make_rows(
         for place in mine:
             levels, traits = _split_values(cells[place].values, space)
             kinds.setdefault(levels, {})[traits] = float(gains[place])
-        worth = {levels: _combine(found.values(), mixing) for levels, found in kinds.items()}
+        worth = {levels: _combine(by_traits.values(), mixing) for levels, by_traits in kinds.items()}
         best = max(worth, key=lambda levels: worth[levels])
         row: DesignRow = {space.share.name: float(chosen[mine].sum())}
         for number, place in enumerate(space.traits):

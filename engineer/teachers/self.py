@@ -54,8 +54,8 @@ def _propose_in_tokens(
     view = show_evidence(evidence, settings.chosen(), key)
     view, cut = fit_to_budget(view, settings.budget, lambda view: len(evidence_tokens(view, space)))
     answers = ask(prompt := evidence_tokens(view, space))
-    found = read_token_answers(answers, space)
-    usable = [delta for delta in found if isinstance(delta, Delta)]
+    read = read_token_answers(answers, space)
+    usable = [delta for delta in read if isinstance(delta, Delta)]
     different = [delta for place, delta in enumerate(usable) if delta not in usable[:place]]
     # Whatever came back must go into a file: what is not text is written as escapes.
     texts = [escape_surrogates(" ".join(map(str, answer))) for answer in answers]
@@ -63,7 +63,7 @@ def _propose_in_tokens(
         prompt=" ".join(prompt),
         answer="\n".join(texts),
         delta=different[0] if different else None,
-        error="" if different else str(found[0]),
+        error="" if different else str(read[0]),
         candidates=tuple(different[1:]),
         summary=texts[0],
         cut=cut,

@@ -93,8 +93,8 @@ def _try_in_one_process(
             begun = time.monotonic()
             return (try_here(environment, calls, part, begun) for part in parts)
 
-        for found in try_parts(environment, maker, seconds, calls, share_here):
-            send(msgspec.json.encode(found))
+        for so_far in try_parts(environment, maker, seconds, calls, share_here):
+            send(msgspec.json.encode(so_far))
 
     report = Report(environment="")
     for message in watch_process(try_all, limit, tick):

@@ -68,7 +68,7 @@ class CallFence:
             self._running = True
             signal.setitimer(signal.ITIMER_REAL, limit, AGAIN)
             try:
-                found = run_call(where, call)
+                result = run_call(where, call)
             finally:
                 self._running = False  # at once, so that no further alarm ends what follows
                 signal.setitimer(signal.ITIMER_REAL, 0)
@@ -80,7 +80,7 @@ class CallFence:
                 raise
         if self._forked:
             raise FailedCallError(f"{where} started a copy of its process (os.fork); work in one process")
-        return found
+        return result
 
     def _is_in_call(self) -> bool:
         return self._running and (os.getpid(), threading.get_ident()) == (self._process, self._thread)

@@ -138,13 +138,13 @@ def try_parts(
         return
     starts = range(0, len(properties.listed), SLICE)
     fault = None
-    for found in share(
+    for findings in share(
         try_part, [CheckPart(maker, PATIENCE * seconds, calls.limit, first, first + SLICE) for first in starts]
     ):
-        properties.add_problems(msgspec.json.decode(found.problems, type=DrawnProblems))
-        for stratum, names in found.report.undrawable.items():
+        properties.add_problems(msgspec.json.decode(findings.problems, type=DrawnProblems))
+        for stratum, names in findings.report.undrawable.items():
             report.undrawable.setdefault(stratum, []).extend(names)
-        if fault := found.fault:
+        if fault := findings.fault:
             break
     if fault and fault.name == RETURNS:
         yield Report(environment="", faults=[fault])
@@ -160,13 +160,13 @@ def try_parts(
         CheckPart(maker, seconds * end / 100, calls.limit, property=place, problems=problems)
         for place, end in enumerate(ends)
     ]
-    for found in share(try_part, parts):
-        if found.fault and found.fault.name not in {fault.name for fault in report.faults}:
-            report.faults.append(found.fault)
-        if not found.fault or found.fault.name != RETURNS:
-            _add_measures(report, found.report)
+    for findings in share(try_part, parts):
+        if findings.fault and findings.fault.name not in {fault.name for fault in report.faults}:
+            report.faults.append(findings.fault)
+        if not findings.fault or findings.fault.name != RETURNS:
+            _add_measures(report, findings.report)
         yield report
-        if found.fault and (found.late or found.fault.name == RETURNS):
+        if findings.fault and (findings.late or findings.fault.name == RETURNS):
             return  # the other properties would wait for the same code
 
 

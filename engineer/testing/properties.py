@@ -199,8 +199,8 @@ class Properties:
 
         def draw_mixed(cell: Cell) -> None:
             first, second = self.trials.draw_cell(cell, 2, 0)
-            if (found := self.trials.canonical(first.cell)) != cell:
-                raise CallError(f"draw_cell gave a problem of cell {found}; draw the requested cell")
+            if (canonical := self.trials.canonical(first.cell)) != cell:
+                raise CallError(f"draw_cell gave a problem of cell {canonical}; draw the requested cell")
             if list(map(encode_problem, self.trials.draw_cell(cell, 1, 0, 1))) != [encode_problem(second)]:
                 raise CallError("draw_cell from 1 on gives a different problem 1; let only cell, seed and index matter")
 
@@ -295,12 +295,12 @@ class Properties:
             design, delta = case
             check_round_trips(design, delta, self.space)
             settings = GuardSettings()
-            found = project_delta(design, delta, self.bounds, settings).design
+            projected = project_delta(design, delta, self.bounds, settings).design
             try:
-                check_design(found, self.space)
+                check_design(projected, self.space)
             except InputError as error:
                 raise CallError(f"a delta led to an illegal design ({error}); correct the limits") from error
-            self.trials.draw(found, count, 0)
+            self.trials.draw(projected, count, 0)
 
         count = self._choose_count(4, 1, deadline)
         strategy = self._legal_designs().flatmap(lambda design: st.tuples(st.just(design), deltas(self.space, design)))
@@ -321,11 +321,11 @@ class Properties:
 
         def measure_cell(draw: Draw) -> None:
             begun = time.monotonic()
-            found = self._draw_cell(draw.cell, count, 1)
+            problems = self._draw_cell(draw.cell, count, 1)
             rates.append((count, time.monotonic() - begun))
             if count == SAMPLE:
-                self.report.distinct[str(draw.cell)] = estimate_distinct([problem.key for problem in found])
-            pool.extend(found[:32])
+                self.report.distinct[str(draw.cell)] = estimate_distinct([problem.key for problem in problems])
+            pool.extend(problems[:32])
 
         quick = sorted(self.problems, key=lambda draw: self.space.hardness(draw.cell, self.space.strata))
         if fault := find_smallest(EVERY, quick, None, measure_cell, str, deadline):
@@ -355,11 +355,11 @@ class Properties:
         mine = [*(self.problems[case] for case in cases), *sets]
         verdicts = self._judge_some(mine)
         request = RedrawRequest(cases, self.start if sets else None, count, len(verdicts))
-        found = redraw_elsewhere(self.maker, request, self.trials.calls)
-        if isinstance(found, str):
-            return Fault(EQUAL, f"another process failed: {found}", " ".join(self.maker))
+        redrawn = redraw_elsewhere(self.maker, request, self.trials.calls)
+        if isinstance(redrawn, str):
+            return Fault(EQUAL, f"another process failed: {redrawn}", " ".join(self.maker))
         ways = [f"{what} of {show_design(self.start)}, seed 0" for what in ("draw", "draw_cell") for _ in range(count)]
-        name, said, case = compare_redrawn(found, [*map(str, cases), *ways], mine, verdicts)
+        name, said, case = compare_redrawn(redrawn, [*map(str, cases), *ways], mine, verdicts)
         return Fault(name, said, case or " ".join(self.maker)) if said else None
 
     def _judge_some(self, problems: Sequence[Problem]) -> list[list[Verdict]]:

@@ -87,8 +87,8 @@ def cells(
         raise InputError("cells: no cell at bounds and bins of the knobs can be drawn; correct drawable or the limits")
     bare = st.sampled_from(space.strata).flatmap(lambda stratum: _cells_of(space, stratum)).filter(space.allows)
     design = _only_givens(space, given)
-    found = st.sampled_from(ends) | bare.map(lambda cell: space.complete_cell(cell, design)).filter(wanted)
-    return found.map(space.name_cell)  # as `make` gets them
+    complete = st.sampled_from(ends) | bare.map(lambda cell: space.complete_cell(cell, design)).filter(wanted)
+    return complete.map(space.name_cell)  # as `make` gets them
 
 
 def _only_givens(space: DesignSpace, given: dict[str, float]) -> Design:
@@ -109,7 +109,7 @@ def list_cells(space: DesignSpace, /, **given: float) -> list[Cell]:
     given: as in `cells`.
     """
     design = _only_givens(space, given)
-    found: list[tuple[int, Cell]] = []
+    ranked: list[tuple[int, Cell]] = []
     for stratum in space.strata:
         ways: list[list[float]] = []
         for knob in space.knobs:
@@ -117,8 +117,8 @@ def list_cells(space: DesignSpace, /, **given: float) -> list[Cell]:
             ways.append([False, True] if knob.trait else sorted({low, high, *knob.list_centres(low, high, knob.bins)}))
         for places in _list_places(list(map(len, ways))):
             values = tuple(way[place] for way, place in zip(ways, places, strict=True))
-            found.append((sum(places), space.complete_cell(Cell(stratum, values), design)))
-    return [cell for _, cell in sorted(found, key=lambda item: item[0]) if space.allows(cell)]
+            ranked.append((sum(places), space.complete_cell(Cell(stratum, values), design)))
+    return [cell for _, cell in sorted(ranked, key=lambda item: item[0]) if space.allows(cell)]
 
 
 def _list_places(lengths: list[int]) -> list[tuple[int, ...]]:

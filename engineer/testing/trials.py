@@ -195,12 +195,12 @@ class Trials:
         ways: dict[str, Callable[[], Any]] = {
             "groups": lambda: list(map(_list_counts, environment.groups(problems, answers))),
             "verdicts": lambda: list(environment.verdicts(problems, last)),
-            "tallies": lambda: (dict(found := environment.tallies(problems, last)), found.valid),
+            "tallies": lambda: (dict(result := environment.tallies(problems, last)), result.valid),
         }
         for name, way in ways.items():
-            found = self.calls.run_call(name, show_problem(problems[0]), way)
-            if found != wanted[name]:
-                said = f"{name} disagrees with judge: {found!r:.80} instead of {wanted[name]!r:.80}"
+            result = self.calls.run_call(name, show_problem(problems[0]), way)
+            if result != wanted[name]:
+                said = f"{name} disagrees with judge: {result!r:.80} instead of {wanted[name]!r:.80}"
                 raise CallError(f"{said}; make it call judge in order")
 
     def _check_json(self, problem: Problem) -> Problem:

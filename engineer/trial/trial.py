@@ -149,12 +149,12 @@ class TrialWork:
         return [sum_up_trial(one, self.environment.mix(one), signals, self.objective) for one in designs]
 
 
-def check_rollouts(found: Any, problems: Sequence[Problem], samples: int) -> tuple[Sequence[RolloutGroup], int]:
+def check_rollouts(returned: Any, problems: Sequence[Problem], samples: int) -> tuple[Sequence[RolloutGroup], int]:
     """Groups and tokens of `roll_out`. Raises InputError on anything but a group of all answers to each problem."""
-    groups, tokens = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    groups, tokens = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
     listed = isinstance(groups, Sequence) and all(isinstance(group, RolloutGroup) for group in groups)
     if not (listed and len(groups) == len(problems) and isinstance(tokens, int) and tokens >= 0):
-        said = f"roll_out: gave {show(found)} for {len(problems)} problems"
+        said = f"roll_out: gave {show(returned)} for {len(problems)} problems"
         raise InputError(f"{said}; return a list with a group for each, and the number of tokens")
     for problem, group in zip(problems, groups, strict=True):
         if group.completions != samples or not 0 <= group.valid <= samples:

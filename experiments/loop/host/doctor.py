@@ -46,19 +46,19 @@ def diagnose(settings: RunSettings, machine: Machine, version_of: Versions) -> l
     used = machine.accelerators[: _count_wanted(settings)]
     shared = settings.grpo.host.vllm == "colocate"  # with vLLM, whose share is of all memory, not of the free memory
     need = estimate_of(settings, min((gpu.memory if shared else gpu.free for gpu in used), default=80 * GB))
-    found = [*_check_packages(settings, version_of)]
-    found += _check_gpus(settings, machine, need) if wants_gpu(settings) else _check_cpu(settings, machine, need)
+    checks = [*_check_packages(settings, version_of)]
+    checks += _check_gpus(settings, machine, need) if wants_gpu(settings) else _check_cpu(settings, machine, need)
     if settings.device == "auto" and machine.driver and not wants_gpu(settings):
         question, why, change = msgspec.structs.astuple(_check_cuda(machine))
-        found.append(Finding(question, f"{why}, so the run is on the CPU", f"{change}, or set device=cpu"))
-    found += [
+        checks.append(Finding(question, f"{why}, so the run is on the CPU", f"{change}, or set device=cpu"))
+    checks += [
         _check_loading(machine, need),
         _check_disk(machine, need),
         *_check_shared_folder(settings, machine),
         *_check_ports(settings, machine),
     ]
     return [
-        *found,
+        *checks,
         *_check_model(settings, machine, need),
         _check_cache(machine),
         *_check_engineer(machine),
@@ -90,12 +90,12 @@ def _check_gpus(settings: RunSettings, machine: Machine, need: Estimate) -> Iter
     few = f"use {wanted} GPUs, or launch.processes={here * _count_hosts(settings)}" if here < wanted else ""
     yield Finding("GPUs", f"{here} x {used[0].name}, {wanted} needed", few)
     worst, fullest = need.peak, min(used, key=lambda gpu: gpu.free)
-    found = (
+    devices = (
         f"{worst.name} needs {worst.total / GB:.1f} GB, {fullest.free / GB:.1f} of {fullest.memory / GB:.1f} GB free"
     )
     changes = ["end what else uses the GPU"] if worst.total <= fullest.memory else []
     changes.append(_suggest_change(settings, worst.name))
-    yield Finding("GPU memory", f"{found} in the GPU", ", or ".join(changes) if worst.total > fullest.free else "")
+    yield Finding("GPU memory", f"{devices} in the GPU", ", or ".join(changes) if worst.total > fullest.free else "")
     if settings.grpo.host.bf16 and not all(gpu.bf16 for gpu in used):
         yield Finding("bf16", f"{used[0].name} does not compute in it", "set grpo.host.bf16=false, or use newer GPUs")
     if settings.grpo.host.vllm == "colocate":

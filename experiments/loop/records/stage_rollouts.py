@@ -59,7 +59,7 @@ def read_rollouts(stage: Stage) -> list[tuple[Problem, RolloutGroup]]:
     A problem that was drawn more than once has a group for each time; its cell is its first row's. Raises
     InputError if the file is damaged, or a group is of a problem that the stage doesn't have.
     """
-    problems, found = read_stage_problems(stage), []
+    problems, rollouts = read_stage_problems(stage), []
     of_key = {problem.key: problem for problem in reversed(problems)}
     for number, line in enumerate(_read_lines(stage.groups), 1):
         place = line.get("board") if isinstance(line, dict) else None
@@ -71,8 +71,8 @@ def read_rollouts(stage: Stage) -> list[tuple[Problem, RolloutGroup]]:
                 f"{stage.groups}:{number}: its board is not in {stage.boards.name}; "
                 "restore the file that belongs to it, or run the stage again"
             )
-        found.append((of_key[group.board], group))
-    return found
+        rollouts.append((of_key[group.board], group))
+    return rollouts
 
 
 def _read_lines(path: Path) -> list[Any]:

@@ -178,8 +178,8 @@ class StageJournal(Journal):
         """The result of a step in the records; None if the step wasn't run."""
         stage = self.stage
         if step == "comparison":
-            found = find_record(stage.rollback, Rollback)
-            return found and found.comparison
+            rollback = find_record(stage.rollback, Rollback)
+            return rollback and rollback.comparison
         if step == "proposal":
             decision = find_record(stage.proposal, DecisionRecord)
             if decision is None:

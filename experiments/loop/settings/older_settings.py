@@ -59,12 +59,12 @@ def _write(value: Any) -> str:
 
 def rename_settings(raw: dict[str, Any], *, lake: bool) -> dict[str, Any]:
     """Some settings of a file with the names of today; `raw` is not altered. lake: whether the run is of the lake."""
-    found = _copy(raw)
+    renamed = _copy(raw)
     for older, now in _list_names(lake=lake):
         table, name = older.split(".")
-        if not isinstance(part := found.get(table), dict) or name not in part:
+        if not isinstance(part := renamed.get(table), dict) or name not in part:
             continue
-        value, place = part.pop(name), found
+        value, place = part.pop(name), renamed
         *path, last = now.split(".")
         for step in path:
             place = place.setdefault(step, {})
@@ -73,7 +73,7 @@ def rename_settings(raw: dict[str, Any], *, lake: bool) -> dict[str, Any]:
             place.setdefault(last, value)
         else:
             place[last] = value
-    return {name: part for name, part in found.items() if name not in ("env", "warmup_env") or part}
+    return {name: part for name, part in renamed.items() if name not in ("env", "warmup_env") or part}
 
 
 def complete_run(recorded: Any) -> Any:

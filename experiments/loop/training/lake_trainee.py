@@ -204,11 +204,13 @@ class LakeTrainee(Trainee):
         model, tokenizer = load_policy(self.settings, stage.checkpoint)
         play = self.make_play(model, tokenizer)
         with progress(label, len(tasks), "boards") as bar:
-            found = answer_tasks(model, play, tasks, on_progress=bar.update)
-            verdicts, plans = play.judge_plans(tasks, found)
+            plans_in_tokens = answer_tasks(model, play, tasks, on_progress=bar.update)
+            verdicts, plans = play.judge_plans(tasks, plans_in_tokens)
         verdicts = jax.tree.map(np.asarray, verdicts)
         prompts = (play.codec.encode_prompt(task.board) for task in tasks)
-        texts = (play.codec.decode_text(prompt, answer) for prompt, answer in zip(prompts, found, strict=True))
+        texts = (
+            play.codec.decode_text(prompt, answer) for prompt, answer in zip(prompts, plans_in_tokens, strict=True)
+        )
         moves = (plan[: row.agents] for row, plan in zip(boards, plans, strict=True))
         answers = map(RecordedAnswer.from_moves, moves, verdicts.failure, verdicts.agent, verdicts.step, texts)
         return _record_outcomes(tasks, verdicts), list(answers)

@@ -273,10 +273,10 @@ class _Source(Supply):
                     break
                 seed = derive_seed(settings.seed, f"{self.purpose} scores {self.scorings}")
                 part = problems[begin : begin + SCORED]
-                found, tokens = self.trainee.roll_out(
+                scored, tokens = self.trainee.roll_out(
                     self.policy.onward, part, settings.sampler.plans, seed, bar.update
                 )
-                groups += found
+                groups += scored
                 self.scorings += 1
                 self.tokens += tokens
         return list(zip(problems, groups, strict=False))

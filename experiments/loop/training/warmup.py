@@ -104,11 +104,11 @@ def read_recorded_evidence(trainee: Trainee) -> list[Evidence]:
     files = sorted(Path(folder).glob("**/stage_*/evidence.json"))
     if not files:
         raise InputError(f"lessons.recorded: {folder} has no stage with evidence.json; give a folder of runs")
-    found = [Stage(file.parent).read_evidence() for file in files]
-    for file, evidence in zip(files, found, strict=True):
+    recorded = [Stage(file.parent).read_evidence() for file in files]
+    for file, evidence in zip(files, recorded, strict=True):
         if set(evidence.design.strata) != set(trainee.start.strata):
             raise InputError(f"lessons.recorded: {file} has other strata than this run; give runs with the same strata")
         if trainee.settings.lessons.rule == "gain" and not tells_worth(evidence):
             said = f"lessons.recorded: {file} has no worth of cells, which the rule gain follows"
             raise InputError(f"{said}; give runs of this version, or another lessons.rule")
-    return found
+    return recorded
