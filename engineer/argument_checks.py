@@ -12,7 +12,8 @@ from lakewright.engineer.cells import MOST_REWARD, is_finite, is_reward, is_spre
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.abilities import check_abilities
 from lakewright.engineer.difficulty.forecasting import Forecast
-from lakewright.engineer.difficulty.model import Observation, count_features
+from lakewright.engineer.difficulty.model import Observation
+from lakewright.engineer.difficulty.regression import count_features
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.space import DesignSpace

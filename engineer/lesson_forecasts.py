@@ -5,7 +5,8 @@ import numpy as np
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.abilities import Abilities, describe_effects, regress_on_order
 from lakewright.engineer.difficulty.forecasting import Forecast, predict_grid
-from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, count_features
+from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings
+from lakewright.engineer.difficulty.regression import count_features
 from lakewright.engineer.space import DesignSpace
 
 GROUPS = 50  # that such a model is supposed to be fitted to

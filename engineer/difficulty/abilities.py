@@ -46,6 +46,32 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evenness: list[float] = []
     graded: list[float] | msgspec.UnsetType = msgspec.UNSET
 
+    def predict_logits(
+        self, cells: Sequence[Cell], space: DesignSpace, *, sampled: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the logit of P(valid) of cells that have their givens, float [N] each.
+
+        sampled: whether the answers are sampled, in groups; if not, they are answers to held-out problems.
+        """
+        size, places = count_effects(self, space), _find_places(cells, space)
+        points = compute_effects(cells, space, sampled=sampled)[:, :size]
+        mean, covariance = np.array(self.mean)[places, :size], np.array(self.covariance)[places, :size, :size]
+        return np.einsum("nk,nk->n", points, mean), np.einsum("nk,nkl,nl->n", points, covariance, points)
+
+    def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Effects and rates drawn from the posterior, float [count, S, D]. rng: consumed."""
+        mean, covariance = np.array(self.mean), np.array(self.covariance)
+        values, vectors = np.linalg.eigh(covariance)
+        # Eigenvectors instead of Cholesky: rounding may leave a tiny negative eigenvalue, which Cholesky refuses.
+        roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
+        return mean + np.einsum("sij,nsj->nsi", roots, rng.standard_normal((count, *mean.shape)))
+
+    def find_logits(self, drawn: np.ndarray, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
+        """The logits of P(valid) of cells, float [count, N], under what `draw` drew."""
+        size = drawn.shape[2] - count_rates(space)
+        points = compute_effects(cells, space)[:, :size]
+        return np.einsum("nk,mnk->mn", points, drawn[:, _find_places(cells, space), :size])
+
 
 class Effects(NamedTuple):
     """Effects of a stratum: how much is known of them before any answer, by effect K and regressor Z.
@@ -195,39 +221,6 @@ def measure_reach(success: np.ndarray, weights: np.ndarray, rates: np.ndarray, n
     # hardly at all where nothing or everything is solved.
     own = np.maximum(rates[..., OWN], LEAST_RATE)
     return own * mass + (np.maximum(rates[..., OTHERS], 0) * mass) @ near
-
-
-def predict_logits(
-    known: Abilities, cells: Sequence[Cell], space: DesignSpace, *, sampled: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of the logit of P(valid) of cells, float [N] each.
-
-    Args:
-        known: the posterior.
-        cells: with their givens.
-        space: the design space of the cells.
-        sampled: whether the answers are sampled, in groups; if not, they are answers to held-out problems.
-    """
-    size, places = count_effects(known, space), _find_places(cells, space)
-    points = compute_effects(cells, space, sampled=sampled)[:, :size]
-    mean, covariance = np.array(known.mean)[places, :size], np.array(known.covariance)[places, :size, :size]
-    return np.einsum("nk,nk->n", points, mean), np.einsum("nk,nkl,nl->n", points, covariance, points)
-
-
-def draw_abilities(known: Abilities, rng: np.random.Generator, count: int) -> np.ndarray:
-    """Effects and rates drawn from the posterior, float [count, S, D]. rng: consumed."""
-    mean, covariance = np.array(known.mean), np.array(known.covariance)
-    values, vectors = np.linalg.eigh(covariance)
-    # Eigenvectors instead of Cholesky: rounding may leave a tiny negative eigenvalue, which Cholesky refuses.
-    roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
-    return mean + np.einsum("sij,nsj->nsi", roots, rng.standard_normal((count, *mean.shape)))
-
-
-def sample_logits(drawn: np.ndarray, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
-    """The logits of P(valid) of cells, float [count, N], under what `draw_abilities` drew."""
-    size = drawn.shape[2] - count_rates(space)
-    points = compute_effects(cells, space)[:, :size]
-    return np.einsum("nk,mnk->mn", points, drawn[:, _find_places(cells, space), :size])
 
 
 def _find_places(cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:

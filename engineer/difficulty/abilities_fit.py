@@ -375,7 +375,7 @@ def _estimate_evenness(
     known = [place for place, one in enumerate(observations) if one.variance is not None]
     if not known:
         return overall, np.full(strata, overall)
-    chance = 1 / (1 + np.exp(-logits[known]))
+    chance = apply_logistic(logits[known])
     groups = np.array([observations[place].groups for place in known])
     meant = np.bincount(stratum[known], groups * chance * (1 - chance), strata)
     seen = np.bincount(stratum[known], np.array([observations[place].variance for place in known]), strata)

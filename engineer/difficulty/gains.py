@@ -29,7 +29,6 @@ from lakewright.engineer.difficulty.abilities import (
     compute_effects,
     count_effects,
     describe_effects,
-    draw_abilities,
     measure_reach,
     share_signals,
 )
@@ -89,7 +88,7 @@ class Learners:
             )
         self.model, self.space, self.design, self.unit = known.model, space, design, abilities.unit
         _, rates = describe_effects(space)
-        drawn = draw_abilities(abilities, rng, count)
+        drawn = abilities.draw(rng, count)
         size = count_effects(abilities, space)
         self.effects, self.rates = drawn[:, :, :size].copy(), np.maximum(drawn[:, :, size:], 0)
         # A learner that cannot learn a stratum would leave it for ever, also when the posterior is only unsure.

@@ -1,38 +1,32 @@
 """The difficulty model: a normal posterior of the weights of a logistic model of P(valid), and its observations.
 
-It has one of two forms: `abilities`, by stratum and moving from round to round (`abilities.py`), or, as in runs of
-version 0.2, one regression on features of all cells with older groups counting less.
+The posterior has one of two forms: abilities by stratum that move from round to round (`abilities.py`), or, as in runs
+of version 0.2, one regression on features of all cells with older groups counting less (`regression.py`).
 """
 
-import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import RolloutGroup
-from lakewright.core_jax.support import Share, naming_extra
+from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell, Stratum, sort_cells
 from lakewright.engineer.difficulty.abilities import (
     Abilities,
     apply_logistic,
-    draw_abilities,
-    predict_logits,
-    sample_logits,
 )
+from lakewright.engineer.difficulty.regression import Regression, compute_features, count_features, fit_mode
 from lakewright.engineer.plugins import Power
-from lakewright.engineer.random_generators import draw_normal
 from lakewright.engineer.space import DesignSpace
 
 NODES = np.linspace(-8, 8, 401)  # of the quadrature, in standard deviations; denser than the logistic function is steep
 MASSES = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()  # of a standard normal distribution at NODES
-WIDE = 3.0  # how many times wider the prior of the main effects is than that of interactions
 USUAL_GROUP = 8  # answers of a group, for the chance that none of them is valid
-OWN_SPREAD = 2.0  # the prior's deviation, in logits, of the own effects of strata that have no order
 
 Objective = Literal["learnability", "regret"]
 """The worth of a problem: learnability, p (1 - p), or regret, 1 - p, by which a right answer beats the policy."""
@@ -172,13 +166,41 @@ class Sample(NamedTuple):
     graded: np.ndarray
 
 
-class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The posterior N(weights, covariance) of a logistic regression on `compute_features` (Laplace's approximation).
+class Posterior(Protocol):
+    """What is known of P(valid): `Abilities`, or a `Regression`.
 
-    groups: how many it was fitted to, earlier stages by their decayed weights. evenness: E[p (1 - p)] over the
-    problems of a cell as a share of p (1 - p) of the cell's mean: problems of a cell differ, so it is less than 1.
-    objective, reach: what problems are worth. by_size: the prior of each stratum's own effects. abilities: the model in
-    the form by stratum, which then has all that is known, so that weights and covariance are empty.
+    leverage, evenness, graded: of each stratum, as in `Abilities`; empty or unset if they are not known by stratum.
+    """
+
+    @property
+    def leverage(self) -> Sequence[float]: ...
+    @property
+    def evenness(self) -> Sequence[float]: ...
+    @property
+    def graded(self) -> Sequence[float] | msgspec.UnsetType: ...
+
+    def predict_logits(
+        self, cells: Sequence[Cell], space: DesignSpace, *, sampled: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the logit of P(valid) of cells that have their givens, float [N] each."""
+        ...
+
+    def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """`count` draws from the posterior. rng: consumed."""
+        ...
+
+    def find_logits(self, drawn: np.ndarray, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
+        """The logits of P(valid) of cells under what `draw` drew, float [count, N]."""
+        ...
+
+
+class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The record of a posterior, and the worth of problems by it.
+
+    weights, covariance: of a `Regression`. groups: how many it was fitted to, earlier stages by their decayed weights.
+    evenness: E[p (1 - p)] over the problems of a cell as a share of p (1 - p) of the cell's mean: problems of a cell
+    differ, so it is less than 1. objective, reach: what problems are worth. by_size: the prior of each stratum's own
+    effects. abilities: the posterior by stratum, in place of a regression, whose weights and covariance then are empty.
     """
 
     weights: list[float]
@@ -190,18 +212,18 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reach: float = 0.0
     abilities: Abilities | msgspec.UnsetType = msgspec.UNSET
 
+    @property
+    def posterior(self) -> Posterior:
+        """The form in which the model is: by stratum, or one regression."""
+        return self.abilities or Regression(np.array(self.weights), np.array(self.covariance), self.by_size)
+
     def predict(self, cells: Sequence[Cell], space: DesignSpace, *, sampled: bool = True) -> Prediction:
         """P(valid) of cells that have their givens, whether they were ever drawn or not.
 
         sampled: whether it is of the answers of groups, or else of answers to held-out problems, which a regression
         does not tell apart.
         """
-        if self.abilities:
-            return logistic_normal_moments(*predict_logits(self.abilities, cells, space, sampled=sampled))
-        points = compute_features(cells, space, self.by_size)
-        logit = points @ np.array(self.weights)
-        variance = np.einsum("ni,ij,nj->n", points, np.array(self.covariance), points)
-        return logistic_normal_moments(logit, variance)
+        return logistic_normal_moments(*self.posterior.predict_logits(cells, space, sampled=sampled))
 
     def sample(self, cells: Sequence[Cell], space: DesignSpace, rng: np.random.Generator, count: int) -> Sample:
         """P(valid) of cells under weights drawn from the posterior.
@@ -212,45 +234,32 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             rng: consumed.
             count: how many weights are drawn.
         """
-        drawn = self._draw_weights(rng, count)
-        success = self.predict_drawn(drawn, cells, space)
+        posterior = self.posterior
+        drawn = posterior.draw(rng, count)
+        success = apply_logistic(posterior.find_logits(drawn, cells, space))
         # Siblings in turn, each with the same drawn weights: the best of a draw is not the best of the means.
         best = success
         siblings = [space.siblings(cell) for cell in cells] if self.reach else []
         for turn in range(max(map(len, siblings), default=0)):
             others = [mine[turn] if turn < len(mine) else cell for mine, cell in zip(siblings, cells, strict=True)]
-            best = np.maximum(best, self.predict_drawn(drawn, others, space))
+            best = np.maximum(best, apply_logistic(posterior.find_logits(drawn, others, space)))
         leverage = np.array([self.find_leverage(cell.stratum, space) for cell in cells])
         return Sample(success, best, leverage, self.list_evenness(cells, space), self.list_graded(cells, space))
 
     def find_leverage(self, stratum: Stratum, space: DesignSpace) -> float:
         """The gain on the held-out problems by the signal of a problem of a stratum; 1 if the model has no answers."""
-        known = self.abilities.leverage if self.abilities else []
+        known = self.posterior.leverage
         return known[space.ranks[stratum]] if known else 1.0
 
     def list_evenness(self, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
         """The evenness of each cell's stratum, float [N]; files of earlier versions know one for all strata."""
-        known = self.abilities.evenness if self.abilities else []
+        known = self.posterior.evenness
         return np.array([known[space.ranks[cell.stratum]] if known else self.evenness for cell in cells])
 
     def list_graded(self, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
         """The signal of a group without a valid answer in each cell's stratum, float [N]; 0 without graded rewards."""
-        known = (self.abilities.graded if self.abilities else None) or [0.0] * len(space.strata)
+        known = self.posterior.graded or [0.0] * len(space.strata)
         return np.array([known[space.ranks[cell.stratum]] for cell in cells])
-
-    def _draw_weights(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        if self.abilities:
-            return draw_abilities(self.abilities, rng, count)
-        return draw_normal(rng, np.array(self.weights), np.array(self.covariance), count)
-
-    def predict_drawn(self, drawn: np.ndarray, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
-        """P(valid) of cells, float [M, N].
-
-        drawn: M draws from the posterior: of weights, float [M, F], or of abilities, as `draw_abilities` gives them.
-        """
-        if self.abilities:
-            return apply_logistic(sample_logits(drawn, cells, space))
-        return apply_logistic(drawn @ compute_features(cells, space, self.by_size).T)
 
     def value(self, drawn: Sample) -> np.ndarray:
         """The worth of problems of cells: their expected learnability, or their regret, times best^reach and leverage.
@@ -288,46 +297,6 @@ def logistic_normal_moments(logit: np.ndarray, variance: np.ndarray) -> Predicti
     return Prediction(mean, np.sqrt((success - mean[:, None]) ** 2 @ MASSES))
 
 
-def compute_features(cells: Sequence[Cell], space: DesignSpace, by_size: float = 0.0) -> np.ndarray:
-    """float [N, F] of cells that have their givens; each weight has the prior N(0, 1).
-
-    The axes, each from about -1 to 1, are the scale of the stratum, if strata have an order, then the knobs, traits
-    being -1 or 1, then the givens. Features are 1 and the axes, times WIDE; the squares of the scale and the levels;
-    and the products of two of the axes that are not givens. With `by_size`, and always if strata have no order:
-    for each stratum of the space [stratum is it], then for each trait [stratum is it] x trait, times `by_size`,
-    which is the prior's deviation of these effects.
-    """
-    axes, squares = _scale_axes(cells, space)
-    given = np.array([cell.given for cell in cells], float).reshape(len(cells), len(space.givens))
-    givens = [(given[:, place] - one.middle) / one.half for place, one in enumerate(space.givens)]
-    main = WIDE * np.stack([np.ones(len(cells)), *axes, *givens])
-    columns = np.stack([*main, *squares, *(a * b for a, b in itertools.combinations(axes, 2))]).T
-    deviation = by_size or (0.0 if space.ranked else OWN_SPREAD)
-    if not deviation:
-        return columns
-    ranks = np.array([space.ranks[cell.stratum] for cell in cells], int)
-    own = deviation * (ranks[:, None] == np.arange(len(space.strata)))
-    traits = (axes[space.ranked + place] for place in space.traits)
-    return np.concatenate([columns, own, *(own * trait[:, None] for trait in traits)], axis=1)
-
-
-def count_features(space: DesignSpace, by_size: float = 0.0) -> int:
-    """The number of features."""
-    return compute_features([], space, by_size).shape[1]
-
-
-def _scale_axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The axes of scale and knobs, and the squares of scale and levels, float [N] each."""
-    axes = [np.array([space.scale(cell.stratum) for cell in cells], float)] if space.ranked else []
-    squares = [axis**2 for axis in axes]
-    for place, knob in enumerate(space.knobs):
-        values = np.array([cell.values[place] for cell in cells], float)
-        low, span = (0.0, 1.0) if knob.trait else (knob.low, knob.span or 1.0)
-        axes.append(2 * (values - low) / span - 1)
-        squares += [] if knob.trait else [axes[-1] ** 2]
-    return axes, squares
-
-
 def fit_model(observations: Sequence[Observation], settings: DifficultySettings, space: DesignSpace) -> DifficultyModel:
     """The model of all groups rolled out so far; without any, the prior.
 
@@ -347,27 +316,13 @@ def fit_model(observations: Sequence[Observation], settings: DifficultySettings,
         return DifficultyModel([0.0] * size, np.eye(size).tolist(), 0.0, 1.0, objective, *also)
     points = compute_features([seen.cell for seen in observations], space, settings.by_size)
     success = np.array([seen.success / seen.groups for seen in observations])
-    weights = _fit_mode(points, success, groups)
-    p = 1 / (1 + np.exp(-points @ weights))
+    weights = fit_mode(points, success, groups)
+    p = apply_logistic(points @ weights)
     # The prior N(0, 1) of each weight is the identity; features carry how wide an effect's prior is.
     hessian = (points * (groups * p * (1 - p))[:, None]).T @ points + np.eye(len(weights))
     evenness = _estimate_evenness(observations, p, settings.decay**ages)
     covariance = np.linalg.inv(hessian).tolist()
     return DifficultyModel(weights.tolist(), covariance, float(groups.sum()), evenness, objective, *also)
-
-
-def _fit_mode(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """The mode of the posterior: a cell is given twice, weighted by its valid groups and by the others."""
-    with naming_extra("the difficulty model", "sklearn"):
-        from sklearn.linear_model import LogisticRegression  # a second to load: only who fits waits
-
-    # scikit-learn takes classes, not shares: each cell is one valid and one invalid example with fitting weights.
-    known = np.concatenate([groups * success, groups * (1 - success)])
-    valid = np.repeat([1, 0], len(points))
-    if min(known[valid == 1].sum(), known[valid == 0].sum()) < 1e-3:  # a regression needs both kinds
-        known = np.maximum(known, 1e-3)
-    model = LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000, tol=1e-8)
-    return model.fit(np.concatenate([points, points]), valid, sample_weight=known).coef_[0]
 
 
 def _estimate_evenness(observations: Sequence[Observation], p: np.ndarray, decay: np.ndarray) -> float:

@@ -11,6 +11,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, Share, naming_extra
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, DesignRow
+from lakewright.engineer.difficulty.abilities import apply_logistic
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
 from lakewright.engineer.plugins import Draws
 from lakewright.engineer.proposal import CellTeacher, Proposal, Stateful, propose_nothing, propose_rows, success_by_bin
@@ -165,7 +166,7 @@ class LearningProgressTeacher(CellTeacher):
         chosen = found > 0 if (found > 0).any() else np.ones(len(found), bool)
         away = found[chosen] - found[chosen].mean()
         weights = np.zeros(len(found))
-        weights[chosen] = 1 / (1 + np.exp(-away / (found[chosen].std() or 1.0)))
+        weights[chosen] = apply_logistic(away / (found[chosen].std() or 1.0))
         return (weights / weights.sum()).tolist()
 
     def _stretch_rate(self, p: float) -> float:
