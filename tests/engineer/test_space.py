@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lakewright.engineer.cells import Cell, Given, Knob, stratum_of
 from lakewright.engineer.design import Design
-from lakewright.engineer.space import MOST_BINNED, DesignSpace
+from lakewright.engineer.grid import MOST_BINNED
+from lakewright.engineer.space import DesignSpace
 from tests.support.refusals import assert_names, refused
 from tests.support.samples.spaces import designs, spaces
 
