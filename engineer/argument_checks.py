@@ -132,22 +132,20 @@ def check_group(group: RolloutGroup, version: int, last: int, space: DesignSpace
         where: the place to name in messages.
     """
     if not isinstance(group.failures, Mapping) or not set(group.failures) <= set(space.failures):
-        said = f"{where} {group.board!r:.60}: failures are {group.failures!r:.80}"
+        said = f"{where} {group.key!r:.60}: failures are {group.failures!r:.80}"
         raise InputError(f"{said}; give the number of each of {', '.join(space.failures)}")
     counts = (group.completions, group.valid, version, *group.failures.values())
     if not all(map(is_whole_number, counts)) or not 0 <= group.valid <= group.completions or not group.completions:
         fault = f"{group.valid!r:.20} of {group.completions!r:.20} valid, version {version!r:.20}"
-        raise InputError(f"{where} {group.board!r:.60}: {fault}; give whole numbers, of at least one answer")
+        raise InputError(f"{where} {group.key!r:.60}: {fault}; give whole numbers, of at least one answer")
     if sum(group.failures.values()) > group.completions - group.valid:
-        said = (
-            f"{where} {group.board!r:.60}: {group.failures!r:.80} of {group.completions} answers, {group.valid} valid"
-        )
+        said = f"{where} {group.key!r:.60}: {group.failures!r:.80} of {group.completions} answers, {group.valid} valid"
         raise InputError(f"{said}; give at most one failure for each answer that is not valid")
     if version > last:
-        said = f"{where} {group.board!r:.60}: version {version}, but the latest design here has version {last}"
+        said = f"{where} {group.key!r:.60}: version {version}, but the latest design here has version {last}"
         raise InputError(f"{said}; after a restart call load_state_dict first")
     if not (is_reward(group.reward) and is_spread(group.deviation) and is_spread(group.spread)):
-        fault = f"{where} {group.board!r:.60}: reward {group.reward!r:.20}"
+        fault = f"{where} {group.key!r:.60}: reward {group.reward!r:.20}"
         raise InputError(f"{fault}; give groups with finite rewards of at most {MOST_REWARD:g}")
 
 

@@ -268,7 +268,7 @@ def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> 
             raise InputError(f"observe: {group!r:.60} is not a Group; give environment.groups(problems, answers)")
         check_cell_of(group, Group, space, "group")
         check_group(group, group.version, design.version, space)
-        check_tokens(group.tokens, f"group {group.board!r:.60}")
+        check_tokens(group.tokens, f"group {group.key!r:.60}")
         plain = {name: getattr(group, name) for name in RolloutGroup.__struct_fields__ if name != "tokens"}
         noted.append(Seen(space.complete_cell(group.cell, design), RolloutGroup(**plain), group.tokens))
     return noted

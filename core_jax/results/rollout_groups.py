@@ -1,4 +1,4 @@
-"""Groups of rollouts: several answers of one policy to the same board."""
+"""Groups of rollouts: several answers of one policy to the same problem."""
 
 import math
 from collections import Counter
@@ -19,16 +19,16 @@ def informative(rewards: np.ndarray) -> bool:
 
 
 class RolloutGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rollouts of one board.
+    """The rollouts of one problem.
 
-    board: its key (`core_jax.rows.board_key`); groups with one key have the same board, drawn more than once. valid:
-    how many of the `completions` are valid plans. reward, deviation, spread: for the completions' rewards the mean, the
-    mean absolute deviation from it, and the standard deviation.
+    key: the problem's, of a board `core_jax.rows.board_key`; groups with one key have the same problem, drawn more than
+    once. In files its name is `board`. valid: how many of the `completions` are valid. reward, deviation, spread: for
+    the completions' rewards the mean, the mean absolute deviation from it, and the standard deviation.
     failures: how many fail in each way, if known; ways that do not occur are left out. tokens: the sum of the
     lengths of the completions, if known.
     """
 
-    board: str
+    key: str = msgspec.field(name="board")
     completions: int
     valid: int
     reward: float
@@ -40,7 +40,7 @@ class RolloutGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(
         cls,
-        board: str,
+        key: str,
         valid: Sequence[bool] | np.ndarray,
         rewards: Sequence[float] | np.ndarray,
         failures: np.ndarray | None = None,
@@ -48,7 +48,7 @@ class RolloutGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The group of G completions.
 
         Args:
-            board: the board's key.
+            key: the problem's key.
             valid: bool [G], whether each is a valid plan.
             rewards: float [G].
             failures: int [G], a `Failure` of each, or None if unknown.
@@ -59,7 +59,7 @@ class RolloutGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         spread = float(earned.std(ddof=1)) if informative(earned) else 0.0
         found = Counter(FAILURE_NAMES[code] for code in failures if code) if failures is not None else {}
         deviation = float(np.abs(earned - mean).mean())
-        return cls(board, len(earned), int(np.sum(valid)), mean, deviation, spread, dict(found))
+        return cls(key, len(earned), int(np.sum(valid)), mean, deviation, spread, dict(found))
 
     @property
     def success(self) -> float:

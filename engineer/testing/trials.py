@@ -223,7 +223,7 @@ class Trials:
 def _list_counts(group: Group) -> tuple[object, ...]:
     """The parts of a group that a redesign reads."""
     failures = {name: count for name, count in group.failures.items() if count}
-    return group.board, group.cell, group.version, group.completions, group.valid, tuple(group.rewards), failures
+    return group.key, group.cell, group.version, group.completions, group.valid, tuple(group.rewards), failures
 
 
 def encode_problem(problem: Problem) -> bytes:

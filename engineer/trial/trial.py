@@ -161,8 +161,8 @@ def check_rollouts(returned: Any, problems: Sequence[Problem], samples: int) -> 
             said = f"roll_out: gave {group.valid} valid of {group.completions} answers to {problem.prompt!r:.40}"
             raise InputError(f"{said}; give {samples} answers to each problem")
         # A group in another's place would count for another cell, and no number would show it.
-        if group.board != problem.key:
-            said = f"roll_out: a group is of {group.board!r:.40} where the problem is {problem.key!r:.40}"
+        if group.key != problem.key:
+            said = f"roll_out: a group is of {group.key!r:.40} where the problem is {problem.key!r:.40}"
             raise InputError(f"{said}; return the groups in the order of the problems")
     return groups, tokens
 

@@ -73,7 +73,7 @@ class GroupBook:
         self, problem: Problem, codes: "array[int]", rewards: "array[float]", tokens: "array[int]"
     ) -> Group:
         count = _count_few if len(codes) <= FEW else _count_rewards
-        fields = msgspec.structs.asdict(count(codes.tobytes(), rewards.tobytes())) | {"board": problem.key}
+        fields = msgspec.structs.asdict(count(codes.tobytes(), rewards.tobytes())) | {"key": problem.key}
         counted = Counter(codes)
         fields["failures"] = {name: counted[code] for name, code in self._codes.items() if name and counted[code]}
         # A trainer that gives no lengths gives 0 for all; a single answer may be empty.

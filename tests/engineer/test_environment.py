@@ -122,7 +122,7 @@ def test_a_group_counts_the_answers_to_its_problem(texts):
     written = [write(text, problem) for text in texts]
     (group,) = Sums().groups([problem], [written])
     verdicts = [Sums().judge(problem, text) for text in written]
-    assert (group.board, group.cell, group.version) == (problem.key, problem.cell, 5)
+    assert (group.key, group.cell, group.version) == (problem.key, problem.cell, 5)
     assert (group.completions, group.valid) == (len(texts), sum(seen.valid for seen in verdicts))
     assert group.failures == dict(Counter(seen.failure for seen in verdicts if not seen.valid))
     assert group.rewards == tuple(seen.reward for seen in verdicts)

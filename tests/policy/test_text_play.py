@@ -84,7 +84,7 @@ def test_grpo_reports_the_groups_of_each_problem(tmp_path):
         on_groups=groups.extend,
         on_answers=answers.extend,
     )
-    assert [group.board for group in groups] == [key_of_prompt(problem) for problem in problems]
+    assert [group.key for group in groups] == [key_of_prompt(problem) for problem in problems]
     for made, group, problem in zip(answers, groups, problems, strict=True):
         assert made.prompt == play.encode_prompt(problem)
         said = [play.codec.decode_answer(answer) for answer in made.answers]

@@ -66,12 +66,12 @@ def read_rollouts(stage: Stage) -> list[tuple[Problem, RolloutGroup]]:
         if isinstance(place, int) and 0 <= place < len(problems):  # as an older version named it
             line["board"] = problems[place].key
         group = convert(line, RolloutGroup, str(stage.groups))
-        if group.board not in of_key:
+        if group.key not in of_key:
             raise InputError(
                 f"{stage.groups}:{number}: its board is not in {stage.boards.name}; "
                 "restore the file that belongs to it, or run the stage again"
             )
-        rollouts.append((of_key[group.board], group))
+        rollouts.append((of_key[group.key], group))
     return rollouts
 
 

@@ -138,8 +138,8 @@ def _count_groups(path: Path) -> dict[str, tuple[int, int]]:
     valid: Counter[str] = Counter()
     answers: Counter[str] = Counter()
     for group in _read_lines(path, _GROUP):
-        valid[group.board] += group.valid
-        answers[group.board] += group.completions
+        valid[group.key] += group.valid
+        answers[group.key] += group.completions
     return {key: (valid[key], answers[key]) for key in answers}
 
 

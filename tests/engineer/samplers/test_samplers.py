@@ -65,7 +65,7 @@ def places(boards: list[Problem]) -> list[int]:
 
 def test_groups_are_counted_as_training_counts_them():
     some = RolloutGroup.of("some", [True, False, True, False], [1.0, 0.2, 0.9, 0.3])
-    assert (some.board, some.completions, some.valid, some.mixed, some.informative) == ("some", 4, 2, True, True)
+    assert (some.key, some.completions, some.valid, some.mixed, some.informative) == ("some", 4, 2, True, True)
     assert some.learnability == 0.25
     assert some.deviation == pytest.approx(0.35)
     assert some.advantage == pytest.approx(0.35 / (np.std([1.0, 0.2, 0.9, 0.3], ddof=1) + 1e-4))

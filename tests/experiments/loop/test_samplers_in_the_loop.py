@@ -53,7 +53,7 @@ def test_boards_are_replayed_in_the_next_stage(tmp_path):
     assert sampled.figures["replayed"] == 4
     grids = [row.grid for row in first]
     assert sum(row.grid in grids for row in second) >= 4
-    scores = {group.board: group.learnability for _, group in read_rollouts(run.stage(0))}
+    scores = {group.key: group.learnability for _, group in read_rollouts(run.stage(0))}
     assert sorted(level["score"] for level in sampled.state["levels"]) == sorted(scores.values())
     assert sampled.statistics.keys() <= {3, 5}
 

@@ -99,7 +99,7 @@ def test_boards_drawn_while_training_are_for_the_teams_in_turn(tmp_path):
     drawn = read_all(folder.stage(0).boards)
     assert [row.agents for row in drawn] == [2, 3] * 4
     assert {row.hole_ratio for row in drawn} <= {cell.hole_ratio for cell in ROOMY.sizes.values()}, "as was asked for"
-    played = [(problem.key, group.board) for problem, group in read_rollouts(folder.stage(0))]
+    played = [(problem.key, group.key) for problem, group in read_rollouts(folder.stage(0))]
     assert played == [(board_key(row), board_key(row)) for row in drawn]
 
 

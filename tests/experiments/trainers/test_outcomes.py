@@ -54,7 +54,7 @@ def test_lines_of_the_contract_count_one_each(folder):
     found = read(folder)
     groups = found.groups
     assert (len(found.answers), len(groups), found.faults) == (12, 3, [])
-    assert {(group.board, group.completions, group.valid, group.version, str(group.cell)) for group in groups} == {
+    assert {(group.key, group.completions, group.valid, group.version, str(group.cell)) for group in groups} == {
         ("k", 4, 4, 0, "2 2 1")
     }
 

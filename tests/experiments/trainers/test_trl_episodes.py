@@ -94,7 +94,7 @@ def test_the_policy_plays_for_the_engineer_and_answers_it_without_tools(tasks, t
     before = dict(vars(trainer))
     problems = [one for one in tasks.source.take(12) if one.cell.stratum == "way"][:3]
     groups, tokens = tasks.policy.roll_out(problems, 2, 0)
-    assert [(group.board, group.valid, group.completions) for group in groups] == [(one.key, 2, 2) for one in problems]
+    assert [(group.key, group.valid, group.completions) for group in groups] == [(one.key, 2, 2) for one in problems]
     assert tokens > 2 * 3 * 40
     assert vars(trainer).keys() == before.keys()
     seen = []

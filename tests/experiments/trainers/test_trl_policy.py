@@ -131,7 +131,7 @@ def test_training_goes_on_as_if_nothing_had_been_generated(folder, tmp_path):
     before = torch.get_rng_state(), copy.deepcopy(trainer._metrics), trainer.generation_config.max_new_tokens
     problems = tasks.source.take(5)
     groups, tokens = tasks.policy.roll_out(problems, 3, 0)
-    assert [group.board for group in groups] == [problem.key for problem in problems]
+    assert [group.key for group in groups] == [problem.key for problem in problems]
     assert ({group.completions for group in groups}, 0 < tokens <= 5 * 3 * 2) == ({3}, True)
     assert tasks.policy.roll_out(problems, 3, 0) == (groups, tokens), "the same chance at the same step and turn"
     tasks.policy.answer_tokens = 7

@@ -38,7 +38,7 @@ def learn(scratch, way, kept=None, until=STEPS + 1, model=None):
         seed=5,
         scratch=scratch,
         on_step=on_step,
-        on_groups=lambda groups: boards.extend(group.board for group in groups),
+        on_groups=lambda groups: boards.extend(group.key for group in groups),
         state_file=kept,
         notes=lambda: f"after {len(steps)}",
         pause=lambda took: -math.inf,

@@ -49,7 +49,7 @@ def train(scratch: Path) -> dict[str, Any]:
         seed=5,
         scratch=scratch,
         on_step=lambda log: steps.append({name: value for name, value in log.items() if name not in TIMES}),
-        on_groups=lambda made: groups.extend([g.board, g.valid, g.reward, g.failures] for g in made),
+        on_groups=lambda made: groups.extend([g.key, g.valid, g.reward, g.failures] for g in made),
         on_answers=on_answers,
     )
     return {
