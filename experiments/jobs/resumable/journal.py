@@ -36,6 +36,7 @@ class LineJournal(Generic[T]):
     def __init__(self, path: Path, kind: type[T], of: str = "") -> None:
         self._path, self._kind, self._of = path, kind, of
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Appending, so a write goes to the end wherever the file was read, and no finished line can change.
         self._file = open(path, "a+b", buffering=0)  # noqa: SIM115
         self._file.seek(0)
         text = self._file.read()
@@ -43,7 +44,9 @@ class LineJournal(Generic[T]):
         if not self._is_ours(text[:whole], text[whole:]):
             self._file.close()
             raise InputError(f"{path}:1: is not a line of a {kind.__name__} journal; remove it or choose another path")
+        # Only now, because a file of something else must stay as it is.
         self._file.truncate(whole)
+        # The hash of all lines: the next digest continues from it, so adding a line reads none of those before.
         self._written = hashlib.sha256(of.encode() + text[:whole])
         self.empty = not whole
 
@@ -77,7 +80,7 @@ class LineJournal(Generic[T]):
             lines.append(b'%s,"sha256":"%s"}\n' % (text[:-1], _seal(written, text)))
             written.update(lines[-1])
         self._append(b"".join(lines))
-        self._written = written
+        self._written = written  # only after the write: lines that failed must not count in later digests
 
     def _append(self, lines: bytes) -> None:
         end = self._file.seek(0, os.SEEK_END)
@@ -86,7 +89,7 @@ class LineJournal(Generic[T]):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
             os.fsync(self._file.fileno())
         except OSError:
-            self._file.truncate(end)
+            self._file.truncate(end)  # what a full disk took of the lines, or the next line would continue it
             raise
 
 
@@ -102,6 +105,7 @@ def _unseal(path: Path, lines: Iterable[bytes], of: str) -> Iterator[bytes]:
     before, sealed = hashlib.sha256(of.encode()), False
     for number, line in enumerate(lines, 1):
         text, seal = _split(line)
+        # Earlier versions wrote no digests. After the first digest every line must have one, or a line could be added.
         sealed = sealed or bool(seal)
         if sealed and seal != _seal(before, text):
             raise InputError(

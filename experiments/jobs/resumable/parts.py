@@ -92,6 +92,7 @@ class Parts:
         self.number = self.consumed = 0
         self.tally: Counter[str] = Counter()
         self.acceptance: list[Acceptance] = []
+        # Records are written in order, so the first that is missing ends the list, whatever files follow it.
         while self._record_file(self.number).exists():
             self._count_part(_read_record(self._record_file(self.number), Part))
         self._joined, self._found = 0, self.number
@@ -112,6 +113,7 @@ class Parts:
     def add_part(self, saved: Saved) -> None:
         """Adds the next part, whose files `files` has saved."""
         record = self._record_file(self.number)
+        # The record commits the part: its files are on the disk by now, and their digests are listed with it.
         with listed(record, *(self.folder / name for name in saved.digests), known=saved.digests):
             write_atomically(record, msgspec.json.encode(saved.part))
         self._count_part(saved.part)
@@ -126,6 +128,7 @@ class Parts:
             self.files.rejects.assemble(self.number)
         replace_file(self.whole_file, self._out)
         finish()
+        # A folder without a job belongs to nobody: after a kill from here on, the next command empties it.
         _job_file(self.folder).unlink()
         self.whole = True
 
@@ -201,6 +204,7 @@ def _claim_folder(out: Path, folder: Path, job: Job) -> None:
                 f"{out}: an unfinished `lakewright {there.command}` is saved in {folder}, with another input or other "
                 f"options ({describe_difference(there, job)}); repeat that command, or remove the folder"
             )
+    # No part would be lost: the folder is new, or its job ended or never finished a part.
     for file in folder.iterdir():
         file.unlink()
     try:
