@@ -53,13 +53,16 @@ def sum_up_round(design: Design, following: Next, attempts: Sequence[Attempt], s
     Args: as in `describe_round`.
     """
     share, label, after = space.share.name, space.words.label, following.design.strata
-    gains = {one: row[share] - design.strata[one][share] for one, row in after.items()}
+    gains = {stratum: row[share] - design.strata[stratum][share] for stratum, row in after.items()}
     parts = []
     for word, sign in (("more of ", 1), ("less of ", -1)):
-        moved = sorted((one for one in gains if sign * gains[one] >= SMALLEST), key=lambda one: -sign * gains[one])
-        parts += _list_first(word, [f"{label(one)} ({100 * gains[one]:+.0f} points)" for one in moved])
-    changed = {one: describe_moved_knobs(design.strata[one], row, space) for one, row in after.items()}
-    parts += _list_first("", [f"{knobs} in {label(one)}" for one, knobs in changed.items() if knobs])
+        moved = sorted(
+            (stratum for stratum in gains if sign * gains[stratum] >= SMALLEST),
+            key=lambda stratum: -sign * gains[stratum],
+        )
+        parts += _list_first(word, [f"{label(stratum)} ({100 * gains[stratum]:+.0f} points)" for stratum in moved])
+    changed = {stratum: describe_moved_knobs(design.strata[stratum], row, space) for stratum, row in after.items()}
+    parts += _list_first("", [f"{knobs} in {label(stratum)}" for stratum, knobs in changed.items() if knobs])
     delta = attempts[-1].proposal.delta if attempts else None
     reasons = list(dict.fromkeys(edit.reason for edit in delta.edits.values())) if delta else []
     why = "; ".join(reasons) if following.source == "proposal" and reasons else following.reasons[-1]

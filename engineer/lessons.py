@@ -93,13 +93,14 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def check(self, shown: EvidenceSettings) -> None:
         """Raises InputError if the evidence of the examples shows something, but not the inputs of the rule."""
         shown_modules = self._list_modules(shown)
-        outcomes, forecast = any(one.failures for one in shown_modules), any(one.difficulty for one in shown_modules)
+        outcomes = any(modules.failures for modules in shown_modules)
+        forecast = any(modules.difficulty for modules in shown_modules)
         if self.rule == "forecast" and not forecast:
             raise InputError(
                 "lessons: rule is forecast, but the evidence shows no forecast; give evidence.preset=forecast, or have "
                 "it among lessons.presets"
             )
-        if self.rule == "gain" and not any(one.difficulty and one.worth for one in shown_modules):
+        if self.rule == "gain" and not any(modules.difficulty and modules.worth for modules in shown_modules):
             raise InputError(
                 "lessons: rule is gain, but the evidence shows no worth; give evidence.preset=worth, or have it among "
                 "lessons.presets"

@@ -113,16 +113,16 @@ def fit_abilities(
     order = regress_on_order(space)
     parts = (effects.mean.copy(), effects.deviation**2, effects.spread**2)
     shared = StrataPrior(*parts, rates.mean.copy(), rates.deviation**2, rates.spread**2, STEP**2)
-    used = sorted({space.ranks[one.cell.stratum] for one in (*observations, *tested)})
+    used = sorted({space.ranks[seen.cell.stratum] for seen in (*observations, *tested)})
     if not used:
         mean, covariance = _predict_unseen(shared, order)
         return Fitted(_make_abilities(mean, covariance, 1.0, shared, []), 1.0, 0.0)
     rounds = max(1, min(ROUNDS, STEPS // len(used)))
-    recent = [one for one in observations if one.age < rounds]
-    observations = [one for one in recent if not one.tried]
-    tested = [*(one for one in recent if one.tried), *(one for one in tested if one.age < rounds)]
+    recent = [seen for seen in observations if seen.age < rounds]
+    observations = [seen for seen in recent if not seen.tried]
+    tested = [*(seen for seen in recent if seen.tried), *(seen for seen in tested if seen.age < rounds)]
     # Point t is before the training of round t: its groups are observed there, trials and held-out answers at t + 1.
-    last = 1 + max((one.age for one in (*observations, *tested)), default=0)
+    last = 1 + max((seen.age for seen in (*observations, *tested)), default=0)
     answers = _list_answers(observations, tested, last, used, space)
     signals, unit = _list_signals(observations, last, space, objective)
     evenness, logits = np.full(len(used), PRIOR_EVENNESS[0] / PRIOR_EVENNESS[1]), np.zeros(len(answers.time))
@@ -139,7 +139,7 @@ def fit_abilities(
     assert smoothed
     mean, covariance = _predict_unseen(shared, order)
     mean[used], covariance[used] = smoothed.mean[-1], smoothed.covariance[-1]
-    groups = float(sum(one.groups for one in (*observations, *tested)))
+    groups = float(sum(seen.groups for seen in (*observations, *tested)))
     of_strata = np.full(len(space.strata), overall)
     of_strata[used] = evenness
     abilities = _make_abilities(mean, covariance, unit, shared, of_strata.tolist())
@@ -173,16 +173,16 @@ def _list_answers(
     """Groups of age a are of the point in time before the training of that round, answers to tests of the one after."""
     both = [*observations, *tested]
     place = {rank: number for number, rank in enumerate(used)}
-    ages = np.array([one.age for one in both], int)
+    ages = np.array([seen.age for seen in both], int)
     after = np.arange(len(both)) >= len(observations)
-    groups = np.array([one.groups for one in both], float)
-    answers = np.array([one.answers or one.groups for one in both], float)
-    success = np.array([one.success for one in both], float)
+    groups = np.array([seen.groups for seen in both], float)
+    answers = np.array([seen.answers or seen.groups for seen in both], float)
+    success = np.array([seen.success for seen in both], float)
     # Training samples its answers, also if it has one for a problem; of answers after it, only those of trials.
-    sampled = np.array([one.variance is not None for one in both], bool) | ~after
+    sampled = np.array([seen.variance is not None for seen in both], bool) | ~after
     return Answers(
-        effects=compute_effects([one.cell for one in both], space, sampled=sampled),
-        stratum=np.array([place[space.ranks[one.cell.stratum]] for one in both], int),
+        effects=compute_effects([seen.cell for seen in both], space, sampled=sampled),
+        stratum=np.array([place[space.ranks[seen.cell.stratum]] for seen in both], int),
         time=last - 1 - ages + after,
         answers=answers,
         valid=success / groups * answers,
@@ -196,11 +196,11 @@ def _list_signals(
     """The signals of each round, float [T, S, R], in units, and the unit: what a stratum receives in a usual round."""
     strata = len(space.strata)
     received = np.zeros((last, strata, 2 + len(space.traits)))
-    for one in observations:
-        amount, rank = receive_signals(one, objective), space.ranks[one.cell.stratum]
-        received[last - 1 - one.age, rank, OWN] += amount
+    for seen in observations:
+        amount, rank = receive_signals(seen, objective), space.ranks[seen.cell.stratum]
+        received[last - 1 - seen.age, rank, OWN] += amount
         for number, place in enumerate(space.traits):
-            received[last - 1 - one.age, rank, 2 + number] += amount * bool(one.cell.values[place])
+            received[last - 1 - seen.age, rank, 2 + number] += amount * bool(seen.cell.values[place])
     # What others do to a stratum is a signal of its own, with a rate of its own, learned from all strata.
     received[:, :, OTHERS] = received[:, :, OWN] @ share_signals(space).T
     own = received[:, :, OWN]

@@ -35,15 +35,15 @@ def measure_graded(observations: Sequence[Observation], space: DesignSpace) -> l
     observations: groups; answers to held-out problems count for nothing. Unset if no group without a valid answer had a
     signal.
     """
-    if not any(one.graded for one in observations):
+    if not any(seen.graded for seen in observations):
         return msgspec.UNSET
     signal, groups = np.zeros(len(space.strata)), np.zeros(len(space.strata))
-    for one in observations:
-        size = (one.answers or one.groups) / one.groups
+    for seen in observations:
+        size = (seen.answers or seen.groups) / seen.groups
         if size > 1:
-            rank, weight = space.ranks[one.cell.stratum], FADING**one.age
-            failing = (1 - min(1.0, one.success / one.groups)) ** size  # the share of groups without a valid answer
-            signal[rank] += weight * (one.graded or 0.0)
-            groups[rank] += weight * one.groups * failing
+            rank, weight = space.ranks[seen.cell.stratum], FADING**seen.age
+            failing = (1 - min(1.0, seen.success / seen.groups)) ** size  # the share of groups without a valid answer
+            signal[rank] += weight * (seen.graded or 0.0)
+            groups[rank] += weight * seen.groups * failing
     overall = signal.sum() / (groups.sum() + PRIOR_GROUPS)
     return np.clip((signal + PRIOR_GROUPS * overall) / (groups + PRIOR_GROUPS), 0, 1).tolist()

@@ -249,7 +249,7 @@ def _map_facts(evidence: Evidence, space: DesignSpace) -> dict[Stratum, list[_Fa
     facts = {}
     for stratum in space.sort_strata(evidence.design.strata):
         if evidence.forecast:
-            p = {one.cell: one.p for one in evidence.forecast.grid}
+            p = {forecast.cell: forecast.p for forecast in evidence.forecast.grid}
             cells = [cell for cell in space.list_stated_cells(stratum, p) if cell in p]
             parts = [_Fact(_name_values(cell.values, space), p[cell]) for cell in cells]
             facts[stratum] = [_Fact("", float(np.mean([part.success for part in parts]))), *parts] if parts else []

@@ -175,7 +175,7 @@ def main(arguments: Sequence[str]) -> None:
     problems += draw_sets(environment, request.design, request.count) if request.design else []
     changed += _list_changes(imported, drawn := read_state(), "when it drew")
     chosen = problems[: request.judged]
-    verdicts = [[environment.check_verdict(one, answer) for answer in list_answers(one)] for one in chosen]
+    verdicts = [[environment.check_verdict(problem, answer) for answer in list_answers(problem)] for problem in chosen]
     changed += _list_changes(drawn, read_state(), "when it judged")
     output.write(msgspec.json.encode(Redrawn(problems, verdicts, changed)) + b"\n")
     output.close()

@@ -69,7 +69,7 @@ def reward_proposals(
     status = np.array([verdict.status for verdict in verdicts])
     scores = [0.0 if verdict.status == "refused" else score(verdict.design) for verdict in verdicts]
     designs = [verdict.design for verdict in verdicts]
-    alike = [sum(_is_near(one, other, space) for other in designs) - 1 for one in designs]  # without itself
+    alike = [sum(_is_near(design, other, space) for other in designs) - 1 for design in designs]  # without itself
     siblings = [count / max(1, len(designs) - 1) for count in alike]
     lost = settings.held_back * (status == "projected") + settings.identical * np.array(siblings)
     rewards = np.where(status == "refused", REFUSED, settings.scale * np.array(scores) - lost)
