@@ -11,13 +11,12 @@ import time
 
 import msgspec
 import pytest
-from hypothesis import strategies as st
 
 from lakewright.engineer import Cell, Design, DesignSpace, Environment, Given, Knob, Problem, Verdict
 from lakewright.engineer.testing import Report, check_environment, find_faults, report_text
 from lakewright.engineer.testing.isolation import ROOM, Calls
 from lakewright.engineer.testing.properties import Properties
-from lakewright.engineer.testing.search import Deadline, find_smallest
+from lakewright.engineer.testing.search import Deadline
 from lakewright.engineer.testing.trials import Trials
 from tests.support.refusals import refused
 
@@ -262,13 +261,6 @@ def test_a_draw_that_never_returns_ends_the_check():
     (fault,) = look_for(draw=draw)
     assert (fault.name, fault.case.startswith("design")) == ("the start is drawn", True)
     assert "did not return" in fault.problem
-
-
-def test_cases_are_tried_until_the_seconds_are_spent():
-    once, often = [], []
-    assert find_smallest("", (), st.integers(), once.append, str, Deadline(), most=5) is None
-    assert find_smallest("", (), st.integers(), often.append, str, Deadline.after(0.2), most=5) is None
-    assert len(once) <= 5 < 10 < len(often)
 
 
 def test_the_limit_is_that_of_one_problem():

@@ -131,3 +131,10 @@ def test_a_bad_space_is_refused_in_one_line(name):
         make()
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_cases_are_tried_until_the_seconds_are_spent():
+    once, often = [], []
+    assert find_smallest("", (), st.integers(), once.append, str, Deadline(), most=5) is None
+    assert find_smallest("", (), st.integers(), often.append, str, Deadline.after(0.2), most=5) is None
+    assert len(once) <= 5 < 10 < len(often)
