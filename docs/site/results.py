@@ -56,7 +56,8 @@ from result_tables import (
 
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
-from lakewright.experiments.bench.world_scores import WorldScore, draw_scores, format_scores
+from lakewright.experiments.bench.world_scores import WorldScore, format_scores
+from lakewright.experiments.bench.worlds import KINDS
 from lakewright.experiments.boards.evaluation.scores import Summary
 from lakewright.experiments.studies.engineer_samples import EngineerAnswers, format_counts
 from lakewright.experiments.studies.plot import curves_svg, study_svg
@@ -65,7 +66,9 @@ from lakewright.experiments.studies.results import Results
 from lakewright.experiments.studies.results_table import tabulate_results
 from lakewright.experiments.studies.trial_checks import TrialCheck, reliability_of, reliability_table
 from lakewright.experiments.viewer.charts.evaluation_plot import evaluation_svg
+from lakewright.experiments.viewer.charts.frame import COLOURS
 from lakewright.experiments.viewer.charts.lines import reliability_chart
+from lakewright.experiments.viewer.charts.rows import ChartRow, Mark, row_chart
 
 DOCS = Path(__file__).parents[1]
 PAGES = [DOCS / "results.md", DOCS / "how-good.md", *sorted((DOCS / "lab").glob("*.md"))]
@@ -226,7 +229,7 @@ def made() -> dict[Path, str]:
         pictures[DOCS / "images" / f"reading-{path.parent.name}.svg"] = draw_results(results)
     worlds = msgspec.json.decode((DOCS / "data" / "worlds.json").read_bytes(), type=list[WorldScore])
     tables["worlds"] = format_scores(worlds)
-    pictures[DOCS / "images" / "worlds.svg"] = draw_scores(worlds, ("gain", "difficulty", "coaching"))
+    pictures[DOCS / "images" / "worlds.svg"] = _draw_scores(worlds, ("gain", "difficulty", "coaching"))
     tables["losses"] = format_losses(json.loads((DOCS / "data" / "forecast_losses.json").read_text()))
     tables |= _further_tables(found)
     texts = {page: page.read_text() for page in PAGES}
@@ -235,6 +238,33 @@ def made() -> dict[Path, str]:
         raise ValueError(f"no page has these tables; put their marks into one of docs/lab: {sorted(unplaced)}")
     pages = {page: MADE.sub(lambda place: _filled(place, tables), text) for page, text in texts.items()}
     return pages | pictures | curves
+
+
+def _draw_scores(scores: Sequence[WorldScore], teachers: Sequence[str]) -> str:
+    """A row for each kind with a mark for each of some teachers, as SVG."""
+    marks = {
+        name: Mark(0.0, ("disc", "square", "triangle", "diamond")[place % 4], COLOURS[place % len(COLOURS)])
+        for place, name in enumerate(teachers)
+    }
+    rows = []
+    for kind in dict.fromkeys(score.kind for score in scores):
+        found = {score.teacher: score for score in scores if score.kind == kind}
+        placed = [
+            marks[name]._replace(
+                x=found[name].end,
+                interval=(found[name].end - 2 * found[name].error, found[name].end + 2 * found[name].error),
+                words=f"{name} {found[name].end:.2f}",
+            )
+            for name in teachers
+        ]
+        rows.append(ChartRow(f"{kind}: {KINDS[kind][0]}", placed))
+    return row_chart(
+        "Scores in worlds of known truth, at the end",
+        rows,
+        x_label="0: no redesign, 1: an oracle; bars are two standard errors",
+        lines={0.0: "", 1.0: ""},
+        legend=marks,
+    )
 
 
 def _filled(place: re.Match[str], tables: Mapping[str, str]) -> str:

@@ -19,8 +19,6 @@ from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.worlds import ANSWERS, KINDS, World
-from lakewright.experiments.viewer.charts.frame import COLOURS
-from lakewright.experiments.viewer.charts.rows import ChartRow, Mark, row_chart
 
 ROUNDS, PROBLEMS, SEEDS = 12, 64, 5
 USUAL = ("gain", "difficulty", "coaching", "thompson", "proportional", "rlve", "learning_progress")
@@ -128,30 +126,3 @@ def format_scores(scores: Sequence[WorldScore]) -> str:
     least = [f"{min(one.end for one in column):.2f}" for column in columns]
     rows += [("mean at the end", *mean), ("mean along the way", *along), ("least", *least)]
     return "\n".join(format_markdown(["world", *teachers], rows))
-
-
-def draw_scores(scores: Sequence[WorldScore], teachers: Sequence[str]) -> str:
-    """A row for each kind with a mark for each of some teachers, as SVG."""
-    marks = {
-        name: Mark(0.0, ("disc", "square", "triangle", "diamond")[place % 4], COLOURS[place % len(COLOURS)])
-        for place, name in enumerate(teachers)
-    }
-    rows = []
-    for kind in dict.fromkeys(score.kind for score in scores):
-        found = {score.teacher: score for score in scores if score.kind == kind}
-        placed = [
-            marks[name]._replace(
-                x=found[name].end,
-                interval=(found[name].end - 2 * found[name].error, found[name].end + 2 * found[name].error),
-                words=f"{name} {found[name].end:.2f}",
-            )
-            for name in teachers
-        ]
-        rows.append(ChartRow(f"{kind}: {KINDS[kind][0]}", placed))
-    return row_chart(
-        "Scores in worlds of known truth, at the end",
-        rows,
-        x_label="0: no redesign, 1: an oracle; bars are two standard errors",
-        lines={0.0: "", 1.0: ""},
-        legend=marks,
-    )
