@@ -71,7 +71,7 @@ class LakeTrainee(Trainee):
     @property
     def given(self) -> dict[str, list[int]]:
         """The numbers of agents of boards that come in turn."""
-        return {"agents": self.settings.teams} if self.settings.teams else {}
+        return {"agents": list(self.settings.teams)} if self.settings.teams else {}
 
     def make_case(self, example: Example) -> Case:
         """See `Trainee.make_case`."""
