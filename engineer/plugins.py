@@ -121,18 +121,27 @@ def check_options(where: str, name: str, make: Callable[..., Any], options: Mapp
         make: the class.
         options: the options by name.
 
-    Raises InputError if one is not an argument of `make` with a default, or of another type, or outside its range.
+    Raises InputError if one is not an argument of `make` with a default, or of another type, or outside its range. If
+    `make` has further arguments by name that are floats (`**knobs: float`), other names are options, too.
     """
     kind, options = _options_of(make), convert(options, dict[str, Any], where)
     fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     for argument, given in inspect.signature(make).parameters.items():
         if given.default is given.empty and given.kind not in fixed and argument != "tools":
             raise InputError(f"{where}: the argument {argument} of {name:.80} has no default; give it one")
-    for option in options:
-        if option not in kind.__struct_fields__:
-            raise InputError(f"{where}: {option!r:.60} is unknown to {name}; {suggest(option, kind.__struct_fields__)}")
-    checked = convert(dict(options), kind, where)
-    return {option: getattr(checked, option) for option in options}
+    known = {option: value for option, value in options.items() if option in kind.__struct_fields__}
+    others = {option: value for option, value in options.items() if option not in known}
+    if others and not _takes_numbers(make):
+        wrong = next(iter(others))
+        raise InputError(f"{where}: {wrong!r:.60} is unknown to {name}; {suggest(wrong, kind.__struct_fields__)}")
+    checked = convert(known, kind, where)
+    return {option: getattr(checked, option) for option in known} | convert(others, dict[str, float], where)
+
+
+def _takes_numbers(make: Callable[..., Any]) -> bool:
+    """Return True if `make` has further arguments by name, which are numbers."""
+    parameters = inspect.signature(make).parameters.values()
+    return any(given.kind is given.VAR_KEYWORD and given.annotation is float for given in parameters)
 
 
 @functools.cache

@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import HoleRatio, Share
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, DesignRow, Edit
@@ -27,7 +26,6 @@ from lakewright.engineer.teachers.rules import can_step
 from lakewright.engineer.windows import find_ends
 
 Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one stratum
-LAKE = {"hole_ratio": 0.25, "wait_ratio": 0.5}  # the static values of its knobs
 
 
 class FixedTeacher(Stateful):
@@ -42,28 +40,24 @@ class StaticTeacher(Stateful):
     """Goes to one design and stays: `values` of the knobs for all strata, data in proportion to size ** `tilt`.
 
     The size of a stratum is its number, or its rank from 1 if strata are names; `length` of the teacher `difficulty`
-    is the same. `hole_ratio` and `wait_ratio` are the lake's; knobs of other environments that `values` does not
-    name stay in the middle. A search trains once with each of some options and takes the best by validation.
+    is the same. A knob is also an option itself, such as `hole_ratio` on the lake; others stay in the middle. A search
+    trains once with each of some options and takes the best by validation.
     """
 
-    def __init__(
-        self,
-        hole_ratio: HoleRatio = LAKE["hole_ratio"],
-        wait_ratio: Share = LAKE["wait_ratio"],
-        tilt: Tilt = 0.0,
-        values: dict[str, float] = {},  # noqa: B006
-    ) -> None:
-        self.values = {"hole_ratio": hole_ratio, "wait_ratio": wait_ratio, **values}
-        self.given = [name for name, value in self.values.items() if name in values or value != LAKE[name]]
+    def __init__(self, tilt: Tilt = 0.0, values: dict[str, float] = {}, **knobs: float) -> None:  # noqa: B006
+        self.values = {**knobs, **values}
         self.tilt = tilt
 
     def check_space(self, space: DesignSpace) -> None:
-        """Raises InputError on the value of a knob that a space does not have."""
-        names = [knob.name for knob in space.knobs]
-        for name in self.given:
-            if name not in names:
-                said = f"{name:.60} is {self.values[name]:g}, and no knob has that name"
-                raise InputError(f"teacher static: {said}; give values of {', '.join(names) or 'none'}")
+        """Raises InputError on a value of a knob that a space does not have, or outside the knob's range."""
+        knobs = {knob.name: knob for knob in space.knobs}
+        for name, value in self.values.items():
+            if name not in knobs:
+                said = f"{name:.60} is {value:g}, and no knob has that name"
+                raise InputError(f"teacher static: {said}; give values of {', '.join(knobs) or 'none'}")
+            low, high = knobs[name].low, knobs[name].high
+            if not low <= value <= high:
+                raise InputError(f"teacher static: {name} is {value:g}; choose {low:g} to {high:g}")
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta to the static design. Deterministic."""

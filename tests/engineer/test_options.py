@@ -62,7 +62,7 @@ def test_every_number_has_a_range_and_nothing_else_passes(kind, name, option):
         ("teacher", "gain", "learners", 10**9),
         ("teacher", "thompson", "decay", 1.2),
         ("teacher", "alp_gmm", "components", 1),
-        ("teacher", "static", "hole_ratio", 0.6),
+        ("teacher", "static", "tilt", 21),
         ("teacher", "rules", "easier_below", 0.8),
         ("teacher", "rules", "harder_above", 7),
     ],

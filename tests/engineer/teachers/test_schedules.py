@@ -108,4 +108,9 @@ def test_a_value_of_a_knob_that_the_space_does_not_have_is_refused(options):
     with refused("teacher static:", "give values of terms"):
         check_teacher("static", options, space)
     assert check_teacher("static", {"values": {"terms": 3.0}, "tilt": 1.0}, space)
+    with refused("teacher static:", "terms", 10):
+        check_teacher("static", {"terms": 10}, space)
+    with refused("teacher_options", "terms", "some"):
+        check_teacher("static", {"terms": "some"}, space)
+    assert check_teacher("static", {"terms": 3, "tilt": 1}, space) == {"terms": 3.0, "tilt": 1.0}
     assert check_teacher("static", {}, space) == {}

@@ -320,9 +320,11 @@ def test_what_a_run_cannot_do_is_refused_before_it_begins():
     words = {"codec": "text", "start": "x"}
     with refused("warmup.steps", 2, "launch", kind=ValueError):
         tiny_run(**words, launch=LaunchSettings(processes=2))
-    for options in ({"tilt": 1e9}, {"tilt": math.nan}, {"hole_ratio": 0.6}):
+    for options in ({"tilt": 1e9}, {"tilt": math.nan}):
         with refused("teacher_options", *options):
             tiny_run(teacher="static", teacher_options=options)
+    with refused("teacher static", "hole_ratio", 0.6):
+        make_trainee(tiny_run(teacher="static", teacher_options={"hole_ratio": 0.6}))
 
 
 def test_a_checkpoint_that_is_to_answer_in_words_needs_a_mask(monkeypatch):
