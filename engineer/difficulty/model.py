@@ -167,9 +167,10 @@ class Sample(NamedTuple):
 
 
 class Posterior(Protocol):
-    """What is known of P(valid): `Abilities`, or a `Regression`.
+    """The knowledge of P(valid): `Abilities`, or a `Regression`.
 
-    leverage, evenness, graded: of each stratum, as in `Abilities`; empty or unset if they are not known by stratum.
+    leverage, evenness, graded: a number for each stratum, as in `Abilities`; empty or unset if they are not known by
+    stratum.
     """
 
     @property
@@ -197,10 +198,11 @@ class Posterior(Protocol):
 class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The record of a posterior, and the worth of problems by it.
 
-    weights, covariance: of a `Regression`. groups: how many it was fitted to, earlier stages by their decayed weights.
-    evenness: E[p (1 - p)] over the problems of a cell as a share of p (1 - p) of the cell's mean: problems of a cell
-    differ, so it is less than 1. objective, reach: what problems are worth. by_size: the prior of each stratum's own
-    effects. abilities: the posterior by stratum, in place of a regression, whose weights and covariance then are empty.
+    weights, covariance: the fields of a `Regression`. groups: how many it was fitted to, earlier stages by their
+    decayed weights. evenness: E[p (1 - p)] over the problems of a cell as a share of p (1 - p) of the cell's mean:
+    problems of a cell differ, so it is less than 1. objective, reach: what problems are worth. by_size: the prior of
+    each stratum's own effects. abilities: the posterior by stratum, in place of a regression, whose weights and
+    covariance then are empty.
     """
 
     weights: list[float]

@@ -29,7 +29,7 @@ class Deadline(NamedTuple):
 
     @classmethod
     def after(cls, seconds: float) -> "Deadline":
-        """A deadline so many seconds from now."""
+        """The deadline in some seconds from now."""
         return cls(time.monotonic() + seconds)
 
     def count_seconds(self) -> float:
