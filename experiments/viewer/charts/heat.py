@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from lakewright.engineer.cells import Cell, Stratum, Value
 from lakewright.engineer.difficulty import CellForecast, Forecast
 from lakewright.engineer.space import DesignSpace
-from lakewright.experiments.viewer.charts.frame import WIDTH, draw_text, escape_text, wrap_picture
+from lakewright.experiments.viewer.charts.frame import FONT, WIDTH, draw_text, escape_text, wrap_picture
 
 FIELD, LINE, MARGIN, TOP = 58, 30, 64, 46  # a field is wider, and so is the margin, where a label needs it
 LETTER, SPACE = 7, 8  # of a label: the width of a letter of this size at most, and what separates two labels
@@ -94,8 +94,8 @@ LOW, HIGH = (247, 251, 255), (8, 81, 156)  # the colours of the least and the la
 WHITE_FROM = 0.55  # above this share of the scale, numbers are white
 
 
-def difficulty_svg(forecast: Forecast, space: DesignSpace) -> str:
-    """An SVG of two rows, p and the learnability of a cell's problems, with a panel for each combination of traits.
+def difficulty_panels(forecast: Forecast, space: DesignSpace) -> list[str]:
+    """SVGs of p and of the learnability of a cell's problems, a panel for each combination of traits.
 
     A number is the value in percent; cells that were drawn from have a frame. The space has one level at most: with
     more, the forecast is a table.
@@ -108,16 +108,15 @@ def difficulty_svg(forecast: Forecast, space: DesignSpace) -> str:
     titles = [", ".join(["", *map(space.words.trait, traits, kind)]) for kind in kinds]
     room = TITLE_LETTER * max(map(len, titles), default=0)
     wide = round(axes.left + max(len(values) * BOX + GAP, room + BOX))
-    high = len(strata) * BOX + TOP + GAP
-    parts = []
-    for row, (name, top) in enumerate((("P(valid)", 1.0), ("p (1 - p)", 0.25))):
-        for column, (kind, title) in enumerate(zip(kinds, titles, strict=True)):
+    high = len(strata) * BOX + TOP + 6
+    panels = []
+    for name, field, top in (("P(valid)", "p", 1.0), ("p (1 - p)", "learnability", 0.25)):
+        for kind, title in zip(kinds, titles, strict=True):
             cells = [found for found in forecast.grid if _read_traits(found.cell, space) == kind]
-            panel = axes.draw_panel(cells, f"{name}{title}", "p" if not row else "learnability", top)
-            parts.append(f'<g transform="translate({column * wide},{row * high})">{panel}</g>')
-    size = f'width="{wide * len(kinds)}" height="{2 * high}" viewBox="0 0 {wide * len(kinds)} {2 * high}"'
-    style = 'font-family="sans-serif" font-size="11" text-anchor="middle" fill="currentColor"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style} role="img">{"".join(parts)}</svg>'
+            panel = axes.draw_panel(cells, f"{name}{title}", field, top)
+            size = f'viewBox="0 0 {wide} {high}" font-size="11" text-anchor="middle" fill="currentColor"'
+            panels.append(f'<svg xmlns="http://www.w3.org/2000/svg" {size} {FONT} role="img">{panel}</svg>')
+    return panels
 
 
 class _Axes:
@@ -127,16 +126,19 @@ class _Axes:
         self.strata, self.values, self._space = strata, values, space
         self._rows = [space.words.label(stratum) for stratum in strata]
         self._columns = _label_values(values, space)
-        self.left = max(LEFT, NAME_LETTER * max(map(len, self._rows), default=0) + NAME_SPACE)
+        self._level = space.knobs[space.levels[0]].short if space.levels else ""
+        self.left = max(LEFT, NAME_LETTER * max(map(len, [*self._rows, self._level]), default=0) + NAME_SPACE)
 
     def draw_panel(self, cells: Sequence[CellForecast], title: str, field: str, top: float) -> str:
         """The boxes of one combination of traits. field: a number of `CellForecast`; top: its darkest value."""
         parts = [f'<text x="{self.left}" y="16" text-anchor="start" font-weight="bold">{escape_text(title)}</text>']
+        if self._level:
+            parts.append(draw_text(self.left - 8, TOP - 6, self._level, "end", 'opacity=".75"'))
         for place, name in enumerate(self._columns):
             parts.append(f'<text x="{self.left + (place + 0.5) * BOX}" y="{TOP - 6}">{name}</text>')
         for place, name in enumerate(self._rows):
             y = TOP + (place + 0.6) * BOX
-            parts.append(f'<text x="{self.left // 2 + 3}" y="{y}">{escape_text(name)}</text>')
+            parts.append(draw_text(self.left - 8, y, name, "end"))
         for found in cells:
             x = self.left + self.values.index(_read_level(found.cell, self._space)) * BOX
             y = TOP + self.strata.index(found.cell.stratum) * BOX
@@ -167,7 +169,7 @@ def _draw_box(found: CellForecast, x: float, y: float, value: float, top: float)
     red, green, blue = (round(low + share * (high - low)) for low, high in zip(LOW, HIGH, strict=True))
     frame = ' stroke="#333" stroke-width="1.5"' if found.groups else ""
     ink = "#fff" if share > WHITE_FROM else "#222"
-    hint = f"p {found.p:.2f} +- {found.deviation:.2f}, {found.groups} groups"
+    hint = f"p {found.p:.2f} ± {found.deviation:.2f}, {found.groups} groups"
     return (
         f'<rect x="{x + 1}" y="{y + 1}" width="{BOX - 2}" height="{BOX - 2}" fill="rgb({red},{green},{blue})"{frame}>'
         f"<title>{hint}</title></rect>"

@@ -136,8 +136,8 @@ def _draw_marks(words: Mapping[float, str]) -> list[str]:
         line = f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{HEIGHT - 40}" stroke="currentColor" opacity=".3"'
         parts.append(f'{line} stroke-dasharray="2 3"/>')
         if x >= free:
-            parts.append(draw_text(x + 3, TOP + 9, word, "start", 'font-size="9.5" opacity=".7"'))
-            free = x + 3 + MARK_LETTER * len(word)
+            parts.append(draw_text(x, TOP - 4, word, "start", 'font-size="9.5" opacity=".7"'))
+            free = x + 4 + MARK_LETTER * len(word)
     return parts
 
 

@@ -62,7 +62,8 @@ def boards_page(item: Item, catalogue: Catalogue, query: Query, part: str) -> Pa
         "statuses": STATUS_NAMES,
         "failures": FAILURE_NAMES[1:],
     }
-    return Page(f"{table.title}: {item.name}", "boards.html", values, _make_crumbs(item, part))
+    title = item.name if item.name.endswith(table.title) else f"{table.title}: {item.name}"
+    return Page(title, "boards.html", values, _make_crumbs(item, part))
 
 
 def board_page(item: Item, catalogue: Catalogue, part: str, place: str) -> Page:

@@ -71,7 +71,8 @@ def _summarise_run(item: Item) -> dict[str, Any]:
     there = stage.validation.exists()
     valid = pool_tallies(read_record(stage.validation, Validation).outcomes.values()).valid_rate if there else None
     count = sum(stage.number >= 0 for stage in done)
-    words = f"{settings.teacher}, seed {settings.seed}; {count} of {settings.stages} stages; "
+    most = "at most " if progress.state == "finished" and count < settings.stages else ""
+    words = f"{settings.teacher}, seed {settings.seed}; {count} of {most}{settings.stages} stages; "
     words += _describe_problems(settings)
     if progress.state == "running" and progress.now:
         words += f"; {progress.now.name}: {progress.now.doing}"

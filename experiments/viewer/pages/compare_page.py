@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, as
 from lakewright.experiments.viewer.pages.run_charts import curve_of, tokens_after, tokens_before_validation
 
 MOST_RUNS = 64
+REACHED = 0.95  # of a number of tokens: runs under one budget end some tokens apart
 SEED = re.compile(r"-s\d+$")
 
 
@@ -49,8 +50,9 @@ def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     if asked.arms:
         series = _series_of_arms(histories, measure)
     flat = {name: _flatten_settings(msgspec.to_builtins(each)) for name, each in settings.items()}
+    every = [item.name for item in catalogue.items() if item.kind is Kind.RUN]
     values = {
-        "all": [item.name for item in catalogue.items() if item.kind is Kind.RUN],
+        "all": sorted(every, key=lambda name: name not in names),
         "chosen": names,
         "asked": asked,
         "measures": {name: measure.title for name, measure in measures.items()},
@@ -72,7 +74,7 @@ def _title_of(measure: Measure, spaces: Sequence[RunSpace]) -> str:
     """The title of the chart, in the words of the runs if these agree."""
     nouns = {(about.space.words.answers, about.space.words.problems) for about in spaces}
     answers, problems = nouns.pop() if len(nouns) == 1 else ("answers", "problems")
-    return f"{measure.title.capitalize()} {answers} for held-out {problems}"
+    return f"{measure.title.capitalize()} {answers} on held-out {problems}"
 
 
 def tabulate_differences(settings: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -111,7 +113,7 @@ def _draw_chart(series: Sequence[Series], title: str) -> str:
 
 
 def _series_of_arms(histories: Mapping[str, Sequence[Chapter]], measure: Measure) -> list[Series]:
-    """Means over the seeds of each arm, stage by stage, with the 95 % interval of Student's t over the seeds."""
+    """Means over the seeds of each arm, with the 95 % interval of Student's t over the seeds."""
     arms: dict[str, list[Sequence[Chapter]]] = {}
     for name, history in histories.items():
         arms.setdefault(arm_of(name), []).append(history)
@@ -119,15 +121,25 @@ def _series_of_arms(histories: Mapping[str, Sequence[Chapter]], measure: Measure
 
 
 def _average_arms(histories: Sequence[Sequence[Chapter]], measure: Measure) -> list[Point]:
+    """The curves of several seeds, whose stages differ in tokens, interpolated at the stages of the longest curve."""
+    curves = [curve for history in histories if (curve := _measure_curve(history, measure))]
+    longest = max(curves, key=lambda curve: curve[-1][0], default=[])
     found = []
-    for place in range(max(map(len, histories))):
-        there = [history for history in histories if place < len(history)]
-        pairs = [measure.counts(history[place].pooled) for history in there]
-        shares = [100 * counted / of for counted, of in pairs if of]
-        tokens = float(np.mean([tokens_before_validation(history)[place] for history in there]))
-        if shares:
-            found.append(make_seed_point(tokens, shares))
+    for tokens, _ in longest:
+        there = [curve for curve in curves if curve[-1][0] >= REACHED * tokens]
+        shares = [float(np.interp(tokens, *zip(*curve, strict=True))) for curve in there]
+        found.append(make_seed_point(tokens, shares))
     return found
+
+
+def _measure_curve(history: Sequence[Chapter], measure: Measure) -> list[tuple[float, float]]:
+    """Tokens and the share in percent after each stage that has one."""
+    counted = ((tokens, measure.counts(chapter.pooled)) for tokens, chapter in _pair_tokens(history))
+    return [(tokens, 100 * count / of) for tokens, (count, of) in counted if of]
+
+
+def _pair_tokens(history: Sequence[Chapter]) -> Iterator[tuple[int, Chapter]]:
+    return zip(tokens_before_validation(history), history, strict=True)
 
 
 def make_seed_point(x: float, shares: Sequence[float]) -> Point:
@@ -146,7 +158,7 @@ def _tabulate_ends(histories: Mapping[str, Sequence[Chapter]], measures: Sequenc
             last = history[-1].pooled
             pairs = (measure.counts(last) for measure in measures)
             shares = (format_percent(counted / of) if of else "" for counted, of in pairs)
-            rows.append((name, history[-1].name, f"{tokens_after(history)[-1]:.0f}", *shares))
+            rows.append((name, history[-1].name, f"{tokens_after(history)[-1]:,}".replace(",", " "), *shares))
     return Table(("run", "after", "tokens", *(f"{measure.title} %" for measure in measures)), rows)
 
 

@@ -16,10 +16,10 @@ from lakewright.experiments.trainers.reports import FolderStatus
 from lakewright.experiments.trainers.versions import Version, VersionFiles
 from lakewright.experiments.viewer.catalogue.discovery import Item
 from lakewright.experiments.viewer.catalogue.run_space import RunSpace
-from lakewright.experiments.viewer.charts.heat import difficulty_svg
+from lakewright.experiments.viewer.charts.heat import difficulty_panels
 from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
-from lakewright.experiments.viewer.pages.stage_page import list_stratum_changes, tabulate_forecast
+from lakewright.experiments.viewer.pages.stage_page import list_stratum_changes, tabulate_design, tabulate_forecast
 
 MOST_VERSIONS, MOST_DECISIONS = 500, 20  # that are shown, the newest
 
@@ -62,7 +62,7 @@ def engineer_page(item: Item) -> Page:
         "newest": newest,
         "status": status,
         "problem": problem,
-        "design": _tabulate_design(newest),
+        "design": _tabulate_design(newest, about),
         "chart": _draw_outcomes(status, about) if status and about else None,
         "outcomes": _tabulate_outcomes(status) if status else None,
         "suspects": status.suspects if status else [],
@@ -85,9 +85,11 @@ def _open_folder(item: Item) -> tuple[RunSpace | None, FolderStatus | None, str]
         return about, None, str(error)
 
 
-def _tabulate_design(version: Version) -> Table:
-    """The shares and knobs of a version."""
+def _tabulate_design(version: Version, about: RunSpace | None) -> Table:
+    """The shares and knobs of a version. about: None if its environment cannot be loaded."""
     rows = version.design.strata
+    if about:
+        return tabulate_design(version.design, about)
     names = list(next(iter(rows.values()), {}))
     return Table(
         ("stratum", *names),
@@ -188,13 +190,13 @@ def _list_decisions(versions: Sequence[Version], about: RunSpace | None) -> list
 
 
 def _show_forecast(versions: Sequence[Version], about: RunSpace | None) -> dict[str, Any]:
-    """The difficulty model of the last decision: a picture, or a table if there are several levels."""
+    """The difficulty model of the last decision: pictures, or a table if there are several levels."""
     notes = [note for version in versions for note in version.decisions]
     columns = (about.space.words.token, *(column.short for column in about.space.columns)) if about else ()
-    found: dict[str, Any] = {"frontier": None, "frontier_table": None, "columns": columns}
+    found: dict[str, Any] = {"frontier": [], "frontier_table": None, "columns": columns}
     forecast = convert(notes[-1], Noted, "versions").forecast if notes else None
     if forecast is None or about is None:
         return found
     if len(about.space.levels) < 2:
-        return found | {"frontier": mark_svg(difficulty_svg(forecast, about.space))}
+        return found | {"frontier": list(map(mark_svg, difficulty_panels(forecast, about.space)))}
     return found | {"frontier_table": tabulate_forecast(forecast, about)}

@@ -61,7 +61,7 @@ def rates_chart(history: Sequence[Chapter], about: RunSpace) -> str:
     """Valid answers, those with a grade and those to problems with a trait, over the tokens."""
     words = about.space.words
     series = [Series(measure.title, curve_of(history, measure.counts)) for measure in about.measures]
-    return _over_tokens(f"{words.answers.capitalize()} for held-out {words.problems}", series)
+    return _over_tokens(f"{words.answers.capitalize()} on held-out {words.problems}", series)
 
 
 def strata_chart(history: Sequence[Chapter], about: RunSpace) -> str:
@@ -106,7 +106,7 @@ def step_charts(logs: Mapping[str, Sequence[Mapping[str, float | None]]], about:
     shares = {"valid": f"valid {answers}", "frac_reward_zero_std": "groups of equal rewards"}
     series = [Series(words, points(name, 100)) for name, words in shares.items()]
     common = {"x_label": "GRPO step, all stages", "marks": begins}
-    reward = line_chart("Mean reward", [Series("mean reward", points("reward"))], y_label="mean reward", **common)  # type: ignore[arg-type]
+    reward = line_chart("Mean reward", [Series("mean reward", points("reward"))], **common)  # type: ignore[arg-type]
     return [
         reward,
         line_chart(f"Valid {answers} and groups that teach nothing", series, y_label="%", y_range=PERCENT, **common),  # type: ignore[arg-type]
@@ -135,7 +135,7 @@ def engineer_charts(history: Sequence[Chapter]) -> list[str]:
     series = [Series(words, points(name, 100)) for name, words in shares.items()]
     common = {"x_label": "group of proposals, all stages", "marks": marks}
     return [
-        line_chart("Reward of proposals", [Series("mean reward", points("reward"))], y_label="mean reward", **common),  # type: ignore[arg-type]
+        line_chart("Reward of proposals", [Series("mean reward", points("reward"))], **common),  # type: ignore[arg-type]
         line_chart("Proposals", series, y_label="% of a group", y_range=PERCENT, **common),  # type: ignore[arg-type]
     ]
 
@@ -149,7 +149,7 @@ def warmup_chart(log: Sequence[Mapping[str, float | None]]) -> str:
         losses = [loss for step in part if isinstance(loss := step.get("loss"), int | float)]
         if losses:
             points.append(Point(first + len(part) / 2, sum(losses) / len(losses)))
-    return line_chart("Loss of the warm-up", [Series("loss", points)], x_label="step", y_label="loss")
+    return line_chart("Loss of the warm-up", [Series("loss", points)], x_label="step")
 
 
 def design_charts(history: Sequence[Chapter], about: RunSpace) -> list[str]:

@@ -108,7 +108,9 @@ def _describe_next(folder: RunFolder, history: Sequence[Chapter], about: RunSpac
 def _describe_examination(folder: RunFolder) -> str:
     """The result of the engineer's examination, in a sentence; empty if the warm-up taught no engineer."""
     learned = read_examination(folder)
-    return f"After the warm-up {learned.summary()}." if learned else ""
+    if not learned:
+        return ""
+    return f"In the engineer exam after the warm-up, {learned.summary().removeprefix('engineer exam: ')}."
 
 
 def agents_of(settings: RunSettings) -> str:
@@ -150,7 +152,7 @@ def _make_forecasts(history: Sequence[Chapter]) -> Table | None:
     """The calibration of the difficulty model's forecast of each stage."""
     known = [(chapter.name, chapter.calibration) for chapter in history if chapter.calibration]
     rows = [(name, str(found.groups), f"{found.brier:.4f}", f"{found.baseline:.4f}") for name, found in known]
-    return Table(("", "groups", "Brier score", "of one prediction for all"), rows) if rows else None
+    return Table(("", "groups", "Brier score", "if one share is predicted for all"), rows) if rows else None
 
 
 def _by_stratum(history: Sequence[Chapter], about: RunSpace) -> Table:

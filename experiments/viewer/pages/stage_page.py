@@ -25,13 +25,13 @@ from lakewright.experiments.loop.records.stage_records import (
 )
 from lakewright.experiments.viewer.catalogue.discovery import Item
 from lakewright.experiments.viewer.catalogue.run_space import (
+    SOURCES,
     RunSpace,
-    describe_next,
     find_space,
     format_ends,
     format_value,
 )
-from lakewright.experiments.viewer.charts.heat import difficulty_svg
+from lakewright.experiments.viewer.charts.heat import difficulty_panels
 from lakewright.experiments.viewer.pages import run_charts as charts
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, format_points, mark_svg
 from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, fits_picture
@@ -107,7 +107,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "steps": STEPS,
         "finished": stage.done.exists(),
         "seconds": read_record(stage.done, Done).seconds if stage.done.exists() else None,
-        "design": _tabulate_design(design, about) if design else None,
+        "design": tabulate_design(design, about) if design else None,
         "sampled": _show_sampled(stage, about),
         "evidence_text": evidence_text(evidence, about.space) if evidence else None,
         "maps": _draw_maps(evidence, following, number, about),
@@ -117,7 +117,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "attempts": _list_attempts(decision, design, about) if decision and design else [],
         "trial": _show_trial(trial, about) if trial else None,
         "trial_tokens": trial.tokens if trial else 0,
-        **_next_values(stage, design, number, about),
+        **_next_values(stage, design, about),
         "next_sampled": _show_sampled(following, about),
         "own_change": _show_change(before, stage, about),
         "next_change": _show_change(stage, following, about),
@@ -127,15 +127,14 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
     }
 
 
-def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpace) -> dict[str, Any]:
+def _next_values(stage: Stage, design: Design | None, about: RunSpace) -> dict[str, Any]:
     """The next design, and the reason for it."""
     known = stage.done.exists() and (stage.proposal.exists() or stage.next.exists())
     following = stage.read_next() if known else None
     return {
         "next_design": list_stratum_changes(design, following.design, about) if design and following else None,
-        "next_source": following.source if following else "",
+        "next_source": SOURCES[following.source] if following else "",
         "next_reasons": following.reasons if following else [],
-        "next_words": describe_next(following, design, number, about) if design and following else "",
     }
 
 
@@ -151,11 +150,11 @@ def _describe_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[
 
 
 def _show_forecast(stage: Stage, about: RunSpace) -> dict[str, Any]:
-    """The difficulty model's forecast: a picture, or a table if there are several levels."""
+    """The difficulty model's forecast: pictures, or a table if there are several levels."""
     forecast = read_record(stage.difficulty, Forecast) if stage.difficulty.exists() else None
     drawn = forecast is not None and len(about.space.levels) < 2
     return {
-        "frontier": mark_svg(difficulty_svg(forecast, about.space)) if forecast and drawn else None,
+        "frontier": list(map(mark_svg, difficulty_panels(forecast, about.space))) if forecast and drawn else [],
         "frontier_table": tabulate_forecast(forecast, about) if forecast and not drawn else None,
     }
 
@@ -216,23 +215,30 @@ def _list_attempts(decision: DecisionRecord, design: Design, about: RunSpace) ->
             "proposal": attempt.proposal,
             "verdict": attempt.verdict,
             "edits": _tabulate_edits(attempt.proposal.delta, about),
+            "reason": _find_reason(attempt.proposal.delta),
             "diff": list_stratum_changes(design, attempt.verdict.design, about, attempt.proposal.delta),
         }
         for attempt in attempts
     ]
 
 
+def _find_reason(delta: Delta | None) -> str:
+    """The reason that all changes of several strata share; empty if they differ."""
+    reasons = {edit.reason for edit in delta.edits.values()} if delta else set()
+    return reasons.pop() if delta and len(reasons) == 1 < len(delta.edits) else ""
+
+
 def _tabulate_edits(delta: Delta | None, about: RunSpace) -> Table | None:
-    """The proposed changes, before the guard."""
+    """The proposed changes, before the guard, each with its reason unless all share it."""
     if delta is None or not delta.edits:
         return None
-    rows = []
+    rows, named = [], not _find_reason(delta)
     for stratum in about.space.sort_strata(delta.edits):
         edit = delta.edits[stratum]
         steps = (_write_steps(edit, column) for column in about.space.columns)
-        rows.append((about.label(stratum), *steps, edit.reason))
-    header = (*_head_columns(about), "reason")
-    return Table(header, rows, prose=[len(header) - 1])
+        rows.append((about.label(stratum), *steps, *[edit.reason] * named))
+    header = (*_head_columns(about), *["reason"] * named)
+    return Table(header, rows, prose=[len(header) - 1] * named)
 
 
 def _write_steps(edit: Edit, column: Knob) -> str:
@@ -242,16 +248,25 @@ def _write_steps(edit: Edit, column: Knob) -> str:
 
 
 def _show_trial(trial: Trial, about: RunSpace) -> Table:
-    header = ("", "p (1 - p)", "informative groups %", f"valid {about.space.words.answers} %")
+    header = ("", "signal", "p (1 - p)", "informative groups %", f"valid {about.space.words.answers} %")
     rows = []
     for place, tried in enumerate(trial.candidates):
         name = ("proposed" if place else "current") + (", chosen" if place == trial.chosen else "")
         signal = tried.signal
-        rows.append((name, f"{signal.variance:.3f}", format_percent(signal.informative), format_percent(signal.valid)))
+        rows.append(
+            (
+                name,
+                f"{tried.score:.3f}",
+                f"{signal.variance:.3f}",
+                format_percent(signal.informative),
+                format_percent(signal.valid),
+            )
+        )
     return Table(header, rows)
 
 
-def _tabulate_design(design: Design, about: RunSpace) -> Table:
+def tabulate_design(design: Design, about: RunSpace) -> Table:
+    """The share and knobs of each stratum."""
     rows = []
     for stratum in about.space.sort_strata(design.strata):
         row = design.strata[stratum]
@@ -287,7 +302,7 @@ def _draw_maps(evidence: Evidence | None, following: Stage, number: int, about: 
     if following.evidence.exists():
         after = following.read_evidence()
         if after.groups:
-            found.append(mark_svg(charts.difficulty_map(after, f"Stage {number + 1}: after it", about)))
+            found.append(mark_svg(charts.difficulty_map(after, f"Stage {number + 1}: after the redesign", about)))
     return found
 
 

@@ -127,4 +127,6 @@ def _tabulate_tests(tests: list[dict[str, Any]], found: dict[str, Any]) -> Table
 
 
 def _format_figure(value: Any) -> str:
-    return "" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value)[:60]
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    return f"{value:,}".replace(",", " ") if isinstance(value, int) else "" if value is None else str(value)[:60]

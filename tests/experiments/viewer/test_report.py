@@ -121,7 +121,7 @@ def test_every_stage_is_there_with_its_numbers_and_its_proposal(page):
 
 
 def test_curves_and_boards_are_inline(page):
-    for title in ("Plans for held-out boards", "Valid plans by map size", "Failed plans by type", "Mean reward"):
+    for title in ("Plans on held-out boards", "Valid plans by map size", "Failed plans by type", "Mean reward"):
         assert title in page
     assert "t = 3 · at goals" in page
     assert "A0 steps into the hole at (1, 1)" in page

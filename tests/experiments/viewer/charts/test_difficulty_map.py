@@ -12,7 +12,7 @@ from lakewright.engineer.difficulty import DifficultySettings, Forecast, Observa
 from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.stage_records import read_record
-from lakewright.experiments.viewer.charts.heat import difficulty_svg
+from lakewright.experiments.viewer.charts.heat import difficulty_panels
 from tests.support.refusals import refused
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 7: SizeConfig(0.5, 0.2, 0.5)})
@@ -20,9 +20,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def draw(design: Design, space: DesignSpace, *seen: Observation) -> tuple[Forecast, ET.Element]:
-    """The forecast of a design, and its picture."""
+    """The forecast of a design, and its pictures."""
     known = make_forecast(design, seen, [], DifficultySettings(), space)
-    return known, ET.fromstring(difficulty_svg(known, space))
+    return known, ET.fromstring(f"<all>{''.join(difficulty_panels(known, space))}</all>")
 
 
 def texts_of(root: ET.Element, **attributes: str) -> list[str]:

@@ -130,4 +130,4 @@ def shown_state(run: RunFolder, how: RunSettings) -> str:
     raw["settings"]["budget"] = how.budget
     run.config.write_text(json.dumps(raw))
     (run.folder / "SHA256SUMS").unlink(missing_ok=True)
-    return re.findall(r'<p><span class="chip[^"]*">([^<]*)', page(client(run.folder), "/run/run"))[0]
+    return re.findall(r'<h1>[^<]*<span class="chip[^"]*">([^<]*)', page(client(run.folder), "/run/run"))[0]

@@ -50,13 +50,13 @@ def test_an_engineers_folder_is_one_item_and_no_heap_of_files(folder):
 
 def test_the_page_follows_a_folder_from_its_beginning(folder):
     begun = read_page(folder)
-    assert "Version 0 by begin." in begun
+    assert "Version 0, the first" in begun
     assert "No outcome is recorded yet." in begun
     assert "The engineer has not decided yet." in begun
     decide(folder, "no idea")
     decide(folder, f"They fail. ANSWER: {ANSWER}")
     found = read_page(folder)
-    assert f"Version {folder.files.newest()} by" in found
+    assert f"Version {folder.files.newest()}, redesigned by the engineer" in found
     assert found.count("<polyline") == 4, "a curve of valid answers for each stratum"
     assert '<th scope="col">% out of reach</th><th scope="col">% tokens without signal</th>' in found
     assert "no idea" in found

@@ -115,7 +115,7 @@ def test_a_failing_plan_is_stepped_to_its_conflict(page):
 
 def test_a_point_near_the_pointer_says_what_it_is(page, folder):
     at(page, "/run/shown/demo")
-    shown = page.locator("figure", has_text="Plans for held-out boards")
+    shown = page.locator("figure", has_text="Plans on held-out boards")
     near = shown.locator("circle").nth(1).bounding_box()
     page.mouse.move(near["x"] + 9, near["y"] - 6)
     assert page.locator(".tip").inner_text().startswith("valid: after stage 0: 24 of 80 (")

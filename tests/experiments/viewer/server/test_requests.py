@@ -27,7 +27,7 @@ def test_a_run_shows_its_stages_and_its_results(site):
     found = page(site, "/run/shown/plain")
     assert "valid plans go from 15.0% to 60.0%" in found
     assert 'href="/stage/1/shown/plain"' in found
-    assert "Plans for held-out boards" in found
+    assert "Plans on held-out boards" in found
 
 
 def test_a_redesign_reads_from_evidence_to_what_came_of_it(site):
