@@ -56,7 +56,7 @@ def test_the_page_follows_a_folder_from_its_beginning(folder):
     decide(folder, "no idea")
     decide(folder, f"They fail. ANSWER: {ANSWER}")
     found = read_page(folder)
-    assert f"Version {folder.files.newest()}, redesigned by the engineer" in found
+    assert f"Version {folder.files.newest()}, the first" in found
     assert found.count("<polyline") == 4, "a curve of valid answers for each stratum"
     assert '<th scope="col">% out of reach</th><th scope="col">% tokens without signal</th>' in found
     assert "no idea" in found
