@@ -114,7 +114,8 @@ def _print_report(folder: "RunFolder", json: bool) -> None:
 
     write_report(folder)
     folder.link_best()  # of runs of versions that had none
-    print_result(encode_line(as_json(folder)) if json else f"report: {folder.report}\n{tabulate_run(folder)}")
+    text = f"report: {folder.report}\n{tabulate_run(folder)}\nevery stage in a browser: lakewright view {folder.folder}"
+    print_result(encode_line(as_json(folder)) if json else text)
 
 
 @app.command(

@@ -21,7 +21,15 @@ from lakewright.experiments.viewer.catalogue.board_tables import answers_to, pol
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.viewer.catalogue.problem_table import ProblemFilters, read_problem_table
 from lakewright.experiments.viewer.catalogue.run_space import LAKE, find_space
-from lakewright.experiments.viewer.pages.rendering import LONGEST, Crumb, Page, asked_for, mark_svg, query_for
+from lakewright.experiments.viewer.pages.rendering import (
+    LONGEST,
+    Crumb,
+    Page,
+    asked_for,
+    mark_svg,
+    name_policy,
+    query_for,
+)
 from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, fits_picture
 from lakewright.experiments.viewer.pictures.played_plans import draw_played, make_example, still_svg
 from lakewright.policy.models import PRETRAINED
@@ -133,7 +141,7 @@ def checkpoints_of(item: Item) -> list[tuple[str, str]]:
     parts = [("warmup", folder.warmup), *((f"stage-{n}", folder.stage(n)) for n in range(folder.settings().stages))]
     best = folder.find_best()
     return [
-        (name, name.replace("-", " ") + " (best)" * (best is not None and stage.folder == best.folder))
+        (name, name_policy(name) + " (best)" * (best is not None and stage.folder == best.folder))
         for name, stage in parts
         if stage.checkpoint.exists()
     ]
@@ -147,7 +155,7 @@ def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
         valid = given.failure == "none" if given else _read_digit(stage, tile.place)
         found.append(
             {
-                "name": name.replace("-", " "),
+                "name": name_policy(name),
                 "valid": valid,
                 "played": draw_played(given) if given and fits_picture(given.row.size) else None,
             }

@@ -78,7 +78,13 @@ def _make_environment() -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_escape_value,
     )
-    found.filters |= {"percent": format_percent, "points": format_points, "words": plain_words, "svg": mark_svg}
+    found.filters |= {
+        "percent": format_percent,
+        "points": format_points,
+        "words": plain_words,
+        "svg": mark_svg,
+        "policy": name_policy,
+    }
     found.filters |= {"ago": format_ago, "moment": format_moment, "duration": format_duration}
     return found
 
@@ -121,6 +127,11 @@ def format_ago(seconds: float) -> str:
 def format_moment(seconds: float) -> str:
     """A moment in seconds since 1970, as a date and a time of this machine's clock."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def name_policy(part: str) -> str:
+    """The policy after a part of a run, for people: `stage-1` is `stage 1`."""
+    return "warm-up" if part == "warmup" else part.replace("-", " ")
 
 
 def plain_words(name: str) -> str:

@@ -49,7 +49,7 @@ ROUTES: list[Route] = [
     (re.compile(r""), index_page),
     (re.compile(r"compare"), compare_page),
     (re.compile(r"editor"), editor_page),
-    (re.compile(r"stage/(?P<number>\d{1,3})/(?P<name>.+)"), _of_item(Kind.RUN, stage_page)),
+    (re.compile(r"stage/(?P<number>\d{1,3}|warm-up)/(?P<name>.+)"), _of_item(Kind.RUN, stage_page)),
     (re.compile(r"problems/(?P<part>[a-z0-9-]+)/(?P<name>.+)"), _of_item(Kind.RUN, problems_page, "query")),
     (re.compile(r"run/(?P<name>.+)"), _of_item(Kind.RUN, run_page)),
     (re.compile(r"study/(?P<name>.+)"), _of_item(Kind.STUDY, study_page, "catalogue")),

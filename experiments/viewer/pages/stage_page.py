@@ -79,19 +79,28 @@ class TextExample(NamedTuple):
 
 
 def stage_page(item: Item, number: str) -> Page:
-    """A stage so far. item: the run. number: counted from 0. Raises InputError if the run has no such stage."""
+    """A stage so far. item: the run. number: from 0, or `warm-up`. Raises InputError if the run has no such stage."""
     folder = RunFolder(item.path)
-    stages = folder.settings().stages
-    if int(number) >= stages:
-        raise InputError(f"{item.name}: has {stages} stages, from 0; stage {int(number)} does not exist")
-    values = stage_values(folder, item.name, int(number)) | {"stages": stages}
-    crumbs = [Crumb("All", ""), Crumb(item.name, f"run/{item.name}"), Crumb(f"stage {int(number)}", "")]
-    return Page(f"{item.name}, stage {int(number)}", "stage.html", values, crumbs, not values["finished"])
+    stages, place = folder.settings().stages, -1 if number == "warm-up" else int(number)
+    if place >= stages:
+        raise InputError(f"{item.name}: has {stages} stages, from 0; stage {place} does not exist")
+    values = stage_values(folder, item.name, place) | {"stages": stages, "asked_first": asked_first(folder)}
+    crumbs = [Crumb("All", ""), Crumb(item.name, f"run/{item.name}"), Crumb(values["called"], "")]
+    return Page(f"{item.name}, {values['called']}", "stage.html", values, crumbs, not values["finished"])
+
+
+def asked_first(folder: RunFolder) -> bool:
+    """Whether the engineer was asked after the warm-up, before the first stage."""
+    return folder.warmup.proposal.exists()
+
+
+def _call_stage(number: int) -> str:
+    return f"stage {number}" if number >= 0 else "warm-up"
 
 
 def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
-    """Everything that the page of a stage shows; values that don't exist yet are None."""
-    stage, before = folder.stage(number), folder.stage(number - 1) if number else folder.warmup
+    """Everything that the page of a stage, or of the warm-up (-1), shows; values that don't exist yet are None."""
+    stage, before = folder.stage(number), folder.stage(number - 1)
     following = folder.stage(number + 1)
     about = find_space(folder, folder.settings())
     decision = read_record(stage.proposal, DecisionRecord) if stage.proposal.exists() else None
@@ -104,6 +113,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "columns": _head_columns(about),
         "name": name,
         "number": number,
+        "called": _call_stage(number),
         "steps": STEPS,
         "finished": stage.done.exists(),
         "seconds": read_record(stage.done, Done).seconds if stage.done.exists() else None,
@@ -119,7 +129,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "trial_tokens": trial.tokens if trial else 0,
         **_next_values(stage, design, about),
         "next_sampled": _show_sampled(following, about),
-        "own_change": _show_change(before, stage, about),
+        "own_change": _show_change(before, stage, about) if number >= 0 else None,
         "next_change": _show_change(stage, following, about),
         "rollback": read_record(stage.rollback, Rollback) if stage.rollback.exists() else None,
         **_describe_problems(stage, following, about),
@@ -298,7 +308,9 @@ def _draw_maps(evidence: Evidence | None, following: Stage, number: int, about: 
     """Maps of the difficulty of problems in training, before the redesign and after it."""
     found = []
     if evidence and evidence.groups:
-        found.append(mark_svg(charts.difficulty_map(evidence, f"Stage {number}: before the redesign", about)))
+        found.append(
+            mark_svg(charts.difficulty_map(evidence, f"{_call_stage(number).capitalize()}: before the redesign", about))
+        )
     if following.evidence.exists():
         after = following.read_evidence()
         if after.groups:

@@ -120,6 +120,13 @@ def test_every_stage_is_there_with_its_numbers_and_its_proposal(page):
     assert len(re.findall(r"<pre[^>]*>too hard</pre>", page)) == 4  # prompts and answers
 
 
+def test_a_redesign_before_the_first_stage_comes_first(folder):
+    finish_all(folder)
+    decide(folder.warmup, "too hard")
+    titles = re.findall(r'<h2 id="stage-+\d">(After [^<]+)', written(folder))
+    assert titles == ["After the warm-up", "After stage 0", "After stage 1"]
+
+
 def test_curves_and_boards_are_inline(page):
     for title in ("Plans on held-out boards", "Valid plans by map size", "Failed plans by type", "Mean reward"):
         assert title in page
