@@ -52,7 +52,7 @@ def words_of(found: str) -> str:
 def test_the_page_of_a_run_speaks_of_its_environment(site):
     words = words_of(page(site, "/run/shown/sums"))
     assert "valid answers go from 20.0% to 80.0%, and with carry, from " in words
-    assert f"Environment {ADDITION}:Addition, problems of 1, 2, 3, 4." in words
+    assert f"Environment {ADDITION}:Addition, stratum 1, 2, 3 or 4." in words
     assert "Terms: the most numbers that are added." in words
     assert "valid, with carry %" in words
     for name in ("board", "hole", "map size", "forced"):

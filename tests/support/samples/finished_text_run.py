@@ -77,8 +77,8 @@ def redesign_text(stage: Stage, environment: Environment, wrong: str, number: in
     answers = [[problem.answer, wrong] if place % 2 else [wrong, wrong] for place, problem in enumerate(problems)]
     groups = environment.groups(problems, answers)
     pairs = [(problem.cell, group) for problem, group in zip(problems, groups, strict=True)]
-    kinds = ("board", "completions", "valid", "reward", "deviation", "spread", "failures")
-    lines = [{name: getattr(group, name) for name in kinds} for group in groups]
+    figures = ("completions", "valid", "reward", "deviation", "spread", "failures")
+    lines = [{"board": group.key} | {name: getattr(group, name) for name in figures} for group in groups]
     write_record(stage.design_file, design, lake=False)
     write_problems(stage.problems, problems)
     write_atomically(stage.groups, msgspec.json.Encoder().encode_lines(lines))
