@@ -36,21 +36,37 @@ def computing_dtype(model: PreTrainedModel) -> torch.dtype:
 
 
 class _Matrices:
-    """Matrices of the same input, joined into one if that copies little: then calls cost more than the copy."""
+    """Matrices of the same input, joined into one if that copies little: then calls cost more than the copy.
 
-    def __init__(self, dtype: torch.dtype, *linears: nn.Linear) -> None:
-        weights = [linear.weight for linear in linears]
+    Args:
+        dtype: the type of the products.
+        linears: layers without a bias, with or without an adapter of low rank.
+    """
+
+    def __init__(self, dtype: torch.dtype, *linears: Any) -> None:
+        weights = [getattr(linear, "base_layer", linear).weight for linear in linears]
         self._rows = [len(weight) for weight in weights]
         joined = weights[0].dtype != dtype or sum(weight.numel() for weight in weights) <= SMALL
-        parts = [torch.cat([weight.to(dtype) for weight in weights])] if joined else weights
-        self._weights = parts
+        parts = [torch.cat([weight.to(dtype) for weight in weights])] if joined and len(weights) > 1 else weights
+        self._weights = [part.to(dtype) for part in parts]
+        self._adapters = [_read_adapter(linear, dtype) for linear in linears]
 
     def multiply(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
-        """Return the product of each matrix with the states [..., hidden]."""
+        """Return the product of each matrix, its adapter added, with the states [..., hidden]."""
         x = x.to(self._weights[0].dtype)
-        if len(self._weights) == 1:
-            return functional.linear(x, self._weights[0]).split(self._rows, -1)
-        return [functional.linear(x, weight) for weight in self._weights]
+        made: Sequence[torch.Tensor] = [functional.linear(x, weight) for weight in self._weights]
+        if len(made) < len(self._rows):
+            made = made[0].split(self._rows, -1)
+        pairs = zip(made, self._adapters, strict=True)
+        return [part + functional.linear(functional.linear(x, low[0]), low[1]) if low else part for part, low in pairs]
+
+
+def _read_adapter(linear: Any, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Return the matrices [r, in] and [out, r] of a layer's adapter, scaled; None without one."""
+    if not hasattr(linear, "lora_A"):
+        return None
+    (name,) = linear.active_adapters
+    return linear.lora_A[name].weight.to(dtype), (linear.lora_B[name].weight * linear.scaling[name]).to(dtype)
 
 
 class DecoderLayer:
@@ -60,7 +76,7 @@ class DecoderLayer:
         self._layer, self._attention, self._mlp, self._dtype = layer, layer.self_attn, layer.mlp, dtype
         self._into = _Matrices(dtype, self._attention.q_proj, self._attention.k_proj, self._attention.v_proj)
         self._gate_up = _Matrices(dtype, self._mlp.gate_proj, self._mlp.up_proj)
-        self._out, self._down = self._attention.o_proj.weight.to(dtype), self._mlp.down_proj.weight.to(dtype)
+        self._out, self._down = _Matrices(dtype, self._attention.o_proj), _Matrices(dtype, self._mlp.down_proj)
 
     def forward(
         self,
@@ -95,9 +111,9 @@ class DecoderLayer:
         query = (query * attention.scaling).to(self._dtype).unflatten(3, (-1, attention.num_key_value_groups))
         attended = attend_to_both(query.permute(0, 3, 1, 4, 2, 5), prompt, answer, bias)
         attended = attended.permute(0, 2, 4, 1, 3, 5).flatten(3)  # [B, G, N, h * r * d]
-        x = x + functional.linear(attended, self._out)
+        x = x + self._out.multiply(attended)[0]
         gate, up = self._gate_up.multiply(apply_norm(self._layer.post_attention_layernorm, x))
-        return x + functional.linear(self._mlp.act_fn(gate) * up, self._down)
+        return x + self._down.multiply(self._mlp.act_fn(gate) * up)[0]
 
 
 def attend_to_both(
@@ -178,10 +194,28 @@ def find_decoder(model: PreTrainedModel) -> Callable[[int, int], AnswerDecoder] 
 
 
 def has_known_layers(model: Any) -> bool:
-    """Return True if the layers of a model are among those that are decoded here."""
-    config = model.config
+    """Return True if the layers of a model are among those that are decoded here, with or without LoRA adapters."""
+    config, base = model.config, find_base(model)
     biased = getattr(config, "attention_bias", False) or getattr(config, "mlp_bias", False)
-    return isinstance(model, LlamaForCausalLM | Qwen3ForCausalLM) and not biased
+    if not isinstance(base, LlamaForCausalLM | Qwen3ForCausalLM) or biased:
+        return False
+    of_peft = [module for module in base.modules() if type(module).__module__.startswith("peft.")]
+    return type(base.lm_head) is nn.Linear and all(map(_is_plain_adapter, of_peft))
+
+
+def find_base(model: Any) -> Any:
+    """Return the model that an adapter (LoRA of peft) is part of; any other model unchanged."""
+    kind = getattr(getattr(model, "active_peft_config", None), "peft_type", None)
+    return model.get_base_model() if kind == "LORA" else model
+
+
+def _is_plain_adapter(layer: Any) -> bool:
+    """Return True if a layer of peft adds one product of low rank to a linear layer, and nothing else."""
+    names = getattr(layer, "active_adapters", [])
+    if len(names) != 1 or type(getattr(layer, "base_layer", None)) is not nn.Linear:
+        return False
+    (name,), off = names, layer.disable_adapters or layer.merged
+    return not off and name in layer.lora_A and not (layer.lora_variant.get(name) or layer.lora_bias.get(name))
 
 
 class TransformerDecoder:
@@ -191,20 +225,20 @@ class TransformerDecoder:
     N tokens read at once, T answer positions, d a head's width.
 
     Args:
-        model: a Qwen3 or Llama model, see `has_known_layers`; within `use_precision`, so that it computes in that
-        precision.
+        model: a Qwen3 or Llama model, perhaps with an adapter, see `has_known_layers`; within `use_precision`, so that
+        it computes in that precision.
         copies: G.
         length: tokens of the longest answer.
         steady: whether every step works on the same memory, so that it can be recorded; by default on a GPU.
     """
 
     def __init__(self, model: Any, copies: int, length: int, steady: bool | None = None) -> None:
-        self._model: LlamaForCausalLM | Qwen3ForCausalLM = model
+        self._model: LlamaForCausalLM | Qwen3ForCausalLM = find_base(model)
         self._copies, self._length = copies, length
         self._steady = uses_graphs(model.device) if steady is None else steady
-        self._dtype = computing_dtype(model)
-        self._layers = [DecoderLayer(layer, self._dtype) for layer in model.model.layers]
-        self._head = model.lm_head.weight.to(self._dtype)
+        self._dtype = computing_dtype(self._model)
+        self._layers = [DecoderLayer(layer, self._dtype) for layer in self._model.model.layers]
+        self._head = self._model.lm_head.weight.to(self._dtype)
         self._length_so_far = 0
         self._graph: StepGraph | None = None
         self._is_tried = False  # whether a step ran with buffers of this shape, which a recording needs

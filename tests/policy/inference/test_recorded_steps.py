@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
@@ -22,6 +23,7 @@ from tests.support.models.tiny_policy import tokenizer
 
 # Operations of a step: in each layer, and besides. They were 55 and 17, for a model that computes in bfloat16.
 A_LAYER, BESIDES = 42, 25
+OF_ADAPTERS = 21  # of a layer with an adapter of low rank on its seven matrices
 VIEWS = {"view", "t", "transpose", "expand", "slice", "select", "unsqueeze", "permute", "detach", "alias", "split"}
 VIEWS |= {"_unsafe_view", "split_with_sizes", "unbind", "_reshape_alias", "new_zeros", "empty", "arange", "zeros"}
 
@@ -93,16 +95,18 @@ def test_without_room_for_a_recording_steps_are_not_recorded(recording, monkeypa
     assert len(tries) == 1, "it is tried once"
 
 
-def computing_model(layers: int) -> PreTrainedModel:
+def computing_model(layers: int, rank: int = 0) -> PreTrainedModel:
     sizes = {"hidden_size": 48, "intermediate_size": 64, "num_attention_heads": 3, "num_key_value_heads": 1}
     model = LlamaForCausalLM(LlamaConfig(vocab_size=50, num_hidden_layers=layers, head_dim=16, **sizes)).eval()
     compute_in_bfloat16(model)
+    if rank:
+        return get_peft_model(model, LoraConfig(r=rank, target_modules="all-linear", task_type="CAUSAL_LM"))
     return model
 
 
 @torch.no_grad()
-def count_operations(layers: int) -> int:
-    model, ids = computing_model(layers), torch.ones(4, 6, dtype=torch.long)
+def count_operations(layers: int, rank: int = 0) -> int:
+    model, ids = computing_model(layers, rank), torch.ones(4, 6, dtype=torch.long)
     with use_precision(model):
         decoder = TransformerDecoder(model, 2, 8, steady=True)
         decoder.read_prompts(ids, ids)
@@ -115,6 +119,7 @@ def test_a_decoded_token_takes_few_operations():
     one, two = count_operations(1), count_operations(2)
     assert two - one <= A_LAYER
     assert one - (two - one) <= BESIDES
+    assert count_operations(2, rank=4) - count_operations(1, rank=4) <= A_LAYER + OF_ADAPTERS
 
 
 SEEN = 12  # operations that find out which answers have ended, once in several tokens

@@ -4,6 +4,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
 from lakewright.policy.codecs.tokens import ID, encode_prompt_tokens
@@ -123,6 +124,33 @@ def test_a_model_of_another_kind_answers_through_the_library(monkeypatch):
     assert found.answers == expected.answers
     for scores, other in zip(found.log_probs, expected.log_probs, strict=True):
         assert torch.allclose(torch.tensor(scores), torch.tensor(other), atol=1e-4)
+
+
+def adapted(model: PreTrainedModel, **how) -> PeftModel:
+    """A model with an adapter on every linear layer, which changes its answers."""
+    torch.manual_seed(4)
+    lora = LoraConfig(r=3, lora_alpha=12, target_modules="all-linear", task_type="CAUSAL_LM", **how)
+    return get_peft_model(deepcopy(model), lora).eval()
+
+
+@pytest.mark.parametrize("kind", ["grouped queries", "llama"])
+def test_an_adapter_is_decoded_here_with_the_answers_of_the_library(kind):
+    base = decided(MODELS[kind]())
+    model = adapted(base, init_lora_weights=False)
+    how = {"max_new_tokens": LENGTH, "temperature": 0.0}
+    assert sampling.find_decoder(model)
+    found = sample(model, tokenizer(), PROMPTS[:12], copies=2, **how)
+    assert found.answers[::2] != sample(base, tokenizer(), PROMPTS[:12], **how).answers
+    tokens, scores = generate_answers(model, tokenizer(), PROMPTS[:12], 2, LENGTH, 0.0)
+    lengths = _count_answer_tokens(tokens, end_tokens(model, tokenizer())).tolist()
+    assert found.answers == [row[:length] for row, length in zip(tokens.tolist(), lengths, strict=True)]
+    for mine, theirs in zip(found.log_probs, scores, strict=True):
+        assert torch.allclose(torch.tensor(mine), theirs[: len(mine)], atol=1e-3)
+
+
+@pytest.mark.parametrize("how", [{"use_dora": True}, {"lora_bias": True}, {"modules_to_save": ["lm_head"]}])
+def test_an_adapter_that_does_more_than_a_product_of_low_rank_answers_through_the_library(how):
+    assert sampling.find_decoder(adapted(grouped_query_model(), **how)) is None
 
 
 @pytest.mark.parametrize("kind", MODELS)
