@@ -19,7 +19,7 @@ from lakewright.engineer.problems import Problem
 from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal
 from lakewright.experiments.loop.records.history import describe_redesign, describe_stage, read_examination
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Done, write_record
+from lakewright.experiments.loop.records.stage_records import Done, Launched, find_record, write_record
 from lakewright.experiments.loop.records.token_budget import count_left, explain_spent
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
@@ -131,8 +131,9 @@ def _read_clocks() -> tuple[float, float]:
 
 
 def _mark_done(folder: RunFolder, stage: Stage, begun: tuple[float, float]) -> None:
+    launched = find_record(stage.launched, Launched)
     shutil.rmtree(stage.scratch, ignore_errors=True)
     versions = {name: importlib.metadata.version(name) for name in RECORDED_VERSIONS}
     clock, processor = (now - then for now, then in zip(_read_clocks(), begun, strict=True))
-    write_record(stage.done, Done(clock, versions, processor))
+    write_record(stage.done, Done(clock, versions, processor, launched.times - 1 if launched else 0))
     folder.link_best()

@@ -142,6 +142,8 @@ def describe_stage(folder: RunFolder, number: int, space: DesignSpace) -> list[s
     stage, before = folder.stage(number), folder.find_standing(number - 1)
     old, new = (read_record(part.validation, Validation) for part in (before, stage))
     lines = [_describe_validation(old, new, space)]
+    if over := read_record(stage.done, Done).started_over:
+        lines.append(f"training    interrupted {over} times, and each time begun again from the previous checkpoint")
     if stage.rolled_back():
         lines.append(f"rolled back {stage.read_next().reasons[0]}")
     return [*lines, *describe_redesign(stage, space)]

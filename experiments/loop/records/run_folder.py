@@ -77,6 +77,7 @@ class Stage:
         self.done = folder / "done.json"
         self.scratch = folder / ".scratch"  # files of TRL; removed once the stage is done
         self.resumed = self.scratch / "resumed.json"
+        self.launched = self.scratch / "launched.json"
 
     @property
     def onward(self) -> Path:

@@ -7,7 +7,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.core_jax.support import convert, listed, read_raw, write_json
+from lakewright.core_jax.support import Natural, convert, listed, read_raw, write_json
 from lakewright.engineer.design import Delta, by_stratum
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.problems import Problem
@@ -184,16 +184,24 @@ class Resumed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float
 
 
-class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Launched(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """launched.json, of a training in several processes: how often it was begun."""
+
+    times: Natural
+
+
+class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """done.json: how long the work of this attempt took, and the versions of the libraries.
 
     seconds: by the clock. processor_seconds: spent by this process and those that it started and that have ended; None
-    in records of earlier versions.
+    in records of earlier versions. started_over: how often an interrupted training in several processes began again
+    from the previous checkpoint, so that with `grpo.minutes` it may have another number of steps.
     """
 
     seconds: float
     versions: dict[str, str]
     processor_seconds: float | None = None
+    started_over: Natural = 0
 
 
 def write_record(path: Path, value: msgspec.Struct, *, lake: bool = True) -> None:

@@ -23,7 +23,7 @@ from lakewright.engineer.samplers import Rollout, Sampler, Supply, make_sampler
 from lakewright.experiments.jobs.resumable.journal import line_log, lines_so_far
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.records.stage_records import Resumed, SampledRecord, read_record
+from lakewright.experiments.loop.records.stage_records import Launched, Resumed, SampledRecord, find_record, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, read_rollouts, write_problems
 from lakewright.experiments.loop.settings.launch import launch_stage
 from lakewright.experiments.loop.settings.memory_remedies import list_remedies
@@ -58,6 +58,9 @@ def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, to
         return
     free_memory()  # the launched processes need what models of this one held
     log = stage.scratch / "launch.log"
+    if launch.processes > 1:
+        earlier = find_record(stage.launched, Launched)
+        write_json(stage.launched, Launched(earlier.times + 1 if earlier else 1))
     grpo = trainee.settings.grpo.of_stage(number)
     place = load_place(_state_file(stage, launch.processes))  # the launched process goes on from there
     with progress("GRPO", grpo.steps, "steps", grpo.minutes, place.seconds) as bar:

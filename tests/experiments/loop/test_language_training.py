@@ -15,7 +15,9 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import write_rows
 from lakewright.core_jax.support.child_processes import STARTER
 from lakewright.experiments.environments.lake import problem_of
+from lakewright.experiments.loop import closed_loop
 from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Done, read_record
 from lakewright.experiments.loop.settings import launch as launching
 from lakewright.experiments.loop.settings.launch import BAD_INPUT, ERROR_PREFIX, LaunchSettings, launch_command
 from lakewright.experiments.loop.settings.run_settings import load_settings
@@ -160,6 +162,24 @@ def test_a_process_that_is_launched_trains_the_stage(tmp_path, monkeypatch, caps
     logs = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
     assert [log["step"] for log in logs] == [1]
     assert weights(load_model(stage.checkpoint)[0]).keys() == weights(language_model()).keys()
+
+
+def test_a_stage_of_several_processes_that_was_interrupted_says_how_often_it_began_again(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ConnectionError("the host is gone")
+
+    run = RunFolder(tmp_path / "run")
+    run.open(text_run(launch=LaunchSettings(processes=2)))
+    trainee, stage = make_trainee(run.settings()), run.stage(0)
+    stage.scratch.mkdir(parents=True)
+    monkeypatch.setattr(stage_training, "launch_stage", fail)
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            train_stage(trainee, stage, run.warmup, 0)
+    monkeypatch.setattr(stage_training, "launch_stage", lambda *_: None)
+    train_stage(trainee, stage, run.warmup, 0)
+    closed_loop._mark_done(run, stage, (0.0, 0.0))
+    assert read_record(stage.done, Done).started_over == 2
 
 
 def test_a_gpu_on_which_the_model_of_a_stage_does_not_fit_is_one_line(tmp_path, monkeypatch):
