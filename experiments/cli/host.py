@@ -40,7 +40,8 @@ def estimate(
     settings = load_settings(preset, list(overrides))
     prepare_libraries(settings.start)
     with importing():
-        from lakewright.experiments.loop.host.estimate import GB, estimate_of, estimate_table
+        from lakewright.experiments.loop.host.estimate import GB, estimate_of
+        from lakewright.experiments.loop.host.estimate_table import estimate_table
         from lakewright.policy.models import resolve_device
 
     if settings.device == "auto":

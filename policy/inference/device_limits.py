@@ -112,10 +112,20 @@ def training_bytes(model: "PreTrainedModel", number: int, read: int, scored: int
     """
     config: Any = model.config
     heads = config.num_attention_heads
-    width, attention = config.hidden_size, heads * (getattr(config, "head_dim", 0) or config.hidden_size // heads)
-    layer = (6 * width + 8 * attention + 4 * config.intermediate_size) * number
-    layer += (4 * width + 16 * attention) * (number == 2)
+    attention = heads * (getattr(config, "head_dim", 0) or config.hidden_size // heads)
+    layer = count_layer_bytes(config.hidden_size, attention, config.intermediate_size, number)
     return read * config.num_hidden_layers * layer + SCORES * 4 * scored * config.vocab_size
+
+
+def count_layer_bytes(width: int, attention: int, mlp: int, number: int) -> int:
+    """Return what a layer saves of a token for the backward pass, in bytes, about.
+
+    Args:
+        width, attention, mlp: the sizes of a state, of all heads together, and of the inner layer.
+        number: see `training_bytes`.
+    """
+    rounded = (4 * width + 16 * attention) * (number == 2)
+    return (6 * width + 8 * attention + 4 * mlp) * number + rounded
 
 
 @contextmanager

@@ -147,7 +147,8 @@ def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -
     `BoardNetwork.make_maps`.
     """
     known, words = isinstance(model, Qwen3ForCausalLM | LlamaForCausalLM), model.config.vocab_size
-    return known and allows_shared_prompts(host, answer, words, elsewhere="RANK" in os.environ)
+    memory = torch.cuda.get_device_properties(model.device).total_memory if model.device.type == "cuda" else 0
+    return known and allows_shared_prompts(host, answer, words, elsewhere="RANK" in os.environ, memory=memory)
 
 
 def answer_log_probs(

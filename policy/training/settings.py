@@ -7,8 +7,12 @@ import numpy as np
 
 from lakewright.core_jax.support import Count, HoleRatio, Natural, Positive, Share, Weight
 
-ANSWER_SCORES = 1 << 24  # tokens times words of the answers of an engineer whose gradient is computed together
-SHARED_SCORES = 1 << 22  # tokens of an answer times words: the most at which the prompts of a group are read once
+# Tokens times words of the answers of an engineer whose gradient is computed together: a language model reads thousands
+# of tokens of evidence before each, which is work enough for any device.
+ANSWER_SCORES = 1 << 24
+SHARED_SCORES = 1 << 22  # tokens of an answer times words: the most at which a CPU reads the prompts of a group once
+SCORE_BYTES = 20  # of a token and a word in an update: five arrays of float32
+LEAST_SCORED = 32  # answers whose scores must fit into half of a GPU's memory, so that it reads prompts once
 
 
 class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,7 +106,7 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
-def allows_shared_prompts(host: HostSettings, answer: int, words: int, *, elsewhere: bool) -> bool:
+def allows_shared_prompts(host: HostSettings, answer: int, words: int, *, elsewhere: bool, memory: int = 0) -> bool:
     """Return True if a transformer may read the prompt of a group once: one process trains the model itself, on short
     answers.
 
@@ -111,9 +115,11 @@ def allows_shared_prompts(host: HostSettings, answer: int, words: int, *, elsewh
         answer: tokens of the longest answer.
         words: the size of the vocabulary.
         elsewhere: whether training runs in processes of its own.
+        memory: bytes of the GPU that trains; 0 for a CPU.
     """
     wrapped = host.lora or host.checkpointing or host.vllm != "off" or elsewhere
-    return answer * words <= SHARED_SCORES and not wrapped
+    most = memory // (2 * LEAST_SCORED * SCORE_BYTES) if memory else SHARED_SCORES
+    return answer * words <= most and not wrapped
 
 
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

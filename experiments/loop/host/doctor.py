@@ -68,7 +68,7 @@ def diagnose(settings: RunSettings, machine: Machine, version_of: Versions) -> l
 
 def wants_gpu(settings: RunSettings) -> bool:
     """Whether a run cannot do without a GPU."""
-    return settings.device == "cuda" or settings.grpo.host.vllm != "off"
+    return settings.device == "cuda" or settings.grpo.host.vllm != "off" or settings.text.decoder == "vllm"
 
 
 def _check_packages(settings: RunSettings, version_of: Versions) -> Iterator[Finding]:
@@ -220,7 +220,7 @@ def extras_of(settings: RunSettings) -> list[str]:
     """The extras that a run needs."""
     host = settings.grpo.host
     wanted = {
-        "vllm": host.vllm != "off",
+        "vllm": host.vllm != "off" or settings.text.decoder == "vllm",
         "lora": host.lora is not None,
         "structured": settings.answers_in_json,
         "gguf": is_gguf(settings.start),

@@ -1,7 +1,5 @@
 """The memory and disk that a run takes, phase by phase: arithmetic on its settings, before anything is loaded."""
 
-from collections.abc import Iterator
-
 import msgspec
 
 from lakewright.experiments.loop.host.memory_arithmetic import (
@@ -36,7 +34,9 @@ from lakewright.policy.inference import (
     MEMORY_SHARE,
     MOST_ANSWERS,
     count_answer_bytes,
+    count_layer_bytes,
 )
+from lakewright.policy.inference import SCORES as SCORE_ARRAYS
 from lakewright.policy.training import STEP, WIDTH, allows_shared_prompts, answers_at_once
 
 GB = 10**9
@@ -45,8 +45,6 @@ PROMPT_ROWS = 64  # answers that a CPU reads together where they share prompts
 RECORDED_SCORES = 4  # arrays of scores of a recorded update: as log-probabilities, and what these and entropies take
 SCORES = 4  # copies of the scores of an engineer's answers, and their gradients
 TOKENS_BATCH = 512  # answers in tokens or bytes that are decoded together
-MB = 10**6
-KIND = {True: "", False: " (words, digits and signs counted: its tokenizer is not here)"}
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -101,7 +99,7 @@ def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
     phases = [
         *_estimate_warmup(settings, shape, lengths),
         _estimate_sampling(settings, trained, lengths, accelerator),
-        _estimate_update(settings, trained, lengths),
+        _estimate_update(settings, trained, lengths, accelerator),
         _estimate_validation(settings, trained, lengths, accelerator),
         *_estimate_engineer(settings, trained, lengths),
     ]
@@ -203,7 +201,7 @@ def _round_up(count: int, step: int) -> int:
     return -(-count // step) * step
 
 
-def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
+def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths, accelerator: int) -> Phase:
     """The update of a step, on one micro batch."""
     grpo, shape = settings.grpo, trained.shape
     share = grpo.prompts * grpo.group // settings.launch.processes
@@ -213,7 +211,9 @@ def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) 
         return Phase("update", items | step_at_its_fullest(trained, 0, 0))
     # Gradients of an earlier micro batch, of a bucket or of a recorded step are there all the time.
     held = rows < share or trained.sharing.processes > 1 or trained.on_gpu
-    if _shares_prompts(settings, shape.widths, lengths.answer):
+    if _shares_prompts(settings, shape.widths, lengths.answer, accelerator):
+        if trained.on_gpu:
+            rows = _fit_update(trained, shape.widths, lengths, rows, accelerator - sum(items.values()))
         return Phase("update", items | _share_prompts(trained, lengths, rows, min(rows, grpo.prompts), held=held))
     length = lengths.prompt + lengths.answer
     tokens, mask = rows * length, rows * length * length
@@ -244,10 +244,27 @@ def _share_prompts(trained: Trained, lengths: Lengths, rows: int, prompts: int, 
     return work | _estimate_recordings(trained, work)
 
 
-def _shares_prompts(settings: RunSettings, widths: Widths, answer: int) -> bool:
-    """Return True if the training reads the prompt of a group once."""
-    host, elsewhere = settings.grpo.host, settings.launch.elsewhere
-    return settings.grpo.share_prompts and allows_shared_prompts(host, answer, widths.words, elsewhere=elsewhere)
+def _fit_update(trained: Trained, widths: Widths, lengths: Lengths, rows: int, free: int) -> int:
+    """The rows of a micro batch that a GPU computes at once: all, or equal parts that fit into half of its free memory.
+
+    Args:
+        trained, widths, lengths: the run's model and lengths of texts.
+        rows: the size of the micro batch.
+        free: bytes of the GPU that nothing else takes.
+    """
+    number = HALF if trained.computes == HALF else trained.number
+    layer = count_layer_bytes(widths.hidden, widths.attention, widths.mlp, number)
+    read, scored = lengths.prompt + lengths.answer, _round_up(lengths.answer, STEP)
+    each = read * widths.layers * layer + SCORE_ARRAYS * FULL * scored * widths.words
+    most = max(1, min(rows, int(MEMORY_SHARE * free) // each))
+    return -(-rows // -(-rows // most))
+
+
+def _shares_prompts(settings: RunSettings, widths: Widths, answer: int, accelerator: int) -> bool:
+    """Return True if the training reads the prompt of a group once. accelerator: bytes of one GPU."""
+    grpo, elsewhere, memory = settings.grpo, settings.launch.elsewhere, accelerator * (settings.device == "cuda")
+    allowed = allows_shared_prompts(grpo.host, answer, widths.words, elsewhere=elsewhere, memory=memory)
+    return grpo.share_prompts and allowed
 
 
 def _estimate_sampling(settings: RunSettings, trained: Trained, lengths: Lengths, accelerator: int) -> Phase:
@@ -258,7 +275,7 @@ def _estimate_sampling(settings: RunSettings, trained: Trained, lengths: Lengths
         return Phase("sampling", items | {"vLLM": share})
     groups = grpo.prompts // settings.launch.processes
     widths = trained.shape.widths
-    if trained.on_gpu and widths and _shares_prompts(settings, widths, lengths.answer):
+    if trained.on_gpu and widths and _shares_prompts(settings, widths, lengths.answer, accelerator):
         items["gradients"] = 2 * gradients(trained)  # which recorded updates hold from step to step
     return Phase("sampling", items | _estimate_decoding(settings, trained, lengths, groups, grpo.group, accelerator))
 
@@ -267,6 +284,9 @@ def _estimate_validation(settings: RunSettings, trained: Trained, lengths: Lengt
     """Greedy answers in one process, which trials and the engineer take no more than."""
     problems = make_trainee(settings).count_held_out()
     items = {"weights": trained.shape.parameters * trained.number, "rounded weights": rounded_weights(trained)}
+    if settings.text.decoder == "vllm":  # the least: of the free memory it takes nearly all
+        pairs = keys_and_values(trained.shape, lengths.held_out + lengths.answer, trained.computes)
+        return Phase("validation", items | {"vLLM": trained.shape.parameters * trained.computes + pairs})
     merged = msgspec.structs.replace(trained, adapter=0)
     asked = msgspec.structs.replace(lengths, prompt=lengths.held_out)
     return Phase("validation", items | _estimate_decoding(settings, merged, asked, problems, 1, accelerator))
@@ -308,15 +328,14 @@ def _estimate_decoding(
         return {}
     prompts = min(prompts, max(1, _count_together(settings, trained, lengths, copies, accelerator) // copies))
     rows = prompts * copies
-    by_generate = trained.adapter > 0  # transformers' own, which holds the prompt for each answer
-    read, written = (rows if by_generate else prompts) * lengths.prompt, rows * lengths.answer
+    read, written = prompts * lengths.prompt, rows * lengths.answer
     reading = read * (4 * shape.widths.hidden + 3 * shape.widths.mlp) * number
     # With autocast, the keys that the model made are in full precision until all of them are rounded.
     made = (number + computes) // 2 + computes if number != computes else computes
     copied = HALF * (shape.matrices + shape.embeddings) if trained.rounded else joined_matrices(shape) * number
     return {
         "keys and values": keys_and_values(shape, read, made) + keys_and_values(shape, written, computes),
-        "joined matrices": 0 if by_generate else copied,
+        "joined matrices": copied + trained.adapter * computes,
         "logits": whole_logits(shape, rows, 3, FULL) + whole_logits(shape, rows, 1, computes),
         # Of reading the prompts, before anything is written.
         "activations": max(0, reading - keys_and_values(shape, written, computes)),
@@ -337,8 +356,8 @@ def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, c
         return settings.text.batch or ANSWERS_ON_CPU
     shape = trained.shape
     assert shape.widths
-    pairs, sharing = keys_and_values(shape, 1, trained.number), 1 if trained.adapter else copies
-    each = count_answer_bytes(pairs, shape.widths.words, lengths.prompt, lengths.answer, sharing)
+    pairs = keys_and_values(shape, 1, trained.number)
+    each = count_answer_bytes(pairs, shape.widths.words, lengths.prompt, lengths.answer, copies)
     free = accelerator - sum(_size_standing(settings, trained).values())
     return max(1, min(MOST_ANSWERS, round(MEMORY_SHARE * free) // each))
 
@@ -348,47 +367,3 @@ def _estimate_disk(settings: RunSettings, shape: ModelShape, checkpoint: int) ->
     stages = settings.stages * (2 if settings.teacher == "self_trained" else 1)
     kept = (4 * shape.parameters - shape.matrices) * FULL if settings.warmup.steps else 0
     return (1 + stages) * checkpoint + max(kept, checkpoint)
-
-
-def estimate_table(found: Estimate) -> str:
-    """The estimate as a short table."""
-    return "\n".join([*_write_head(found), "", *_list_phases(found), "", *_list_host(found)])
-
-
-def _write_head(found: Estimate) -> Iterator[str]:
-    whole = found.trained == found.parameters
-    trained = "all trained" if whole else f"{found.trained:,}{' of an adapter' * found.adapter} trained"
-    shared = f" with {found.sharing}" if found.sharing != "none" else ""
-    place = "the CPU" if not found.on_gpu else "GPUs" if found.processes > 1 else "a GPU"
-    processes = f"{found.processes} process{'es' if found.processes > 1 else ''} on {place}"
-    yield f"{found.model}: {found.parameters:,} weights in {found.number}, {trained}; {processes}{shared}"
-    lengths = found.lengths
-    yield f"longest prompt {lengths.prompt:,} tokens{KIND[lengths.exact]}, longest answer {lengths.answer:,}"
-
-
-def _list_phases(found: Estimate) -> list[str]:
-    from tabulate import tabulate
-
-    unit, name = (GB, "GB") if found.peak.total >= GB else (MB, "MB")
-    items = dict.fromkeys(item for phase in found.phases for item, size in phase.items.items() if size)
-    rows = [[item, *(_format_number(phase.items.get(item, 0) / unit) for phase in found.phases)] for item in items]
-    rows.append(["together", *(_format_number(phase.total / unit) for phase in found.phases)])
-    header = [f"{name} in a process", *(phase.name for phase in found.phases)]
-    right = ["left", *["right"] * len(found.phases)]
-    return tabulate(rows, header, tablefmt="simple", disable_numparse=True, colalign=right).splitlines()
-
-
-def _list_host(found: Estimate) -> Iterator[str]:
-    if not found.known:
-        yield "The table does not cover the activations of a network on the board."
-    if found.processes > 1:
-        yield f"Memory of the host while every process loads the model: {found.loading / GB:,.1f} GB."
-    yield f"Disk: a checkpoint {_format_size(found.checkpoint)}, the run {_format_size(found.disk)}."
-
-
-def _format_size(size: int) -> str:
-    return f"{size / GB:,.1f} GB" if size >= GB else f"{size / MB:,.1f} MB"
-
-
-def _format_number(value: float) -> str:
-    return f"{value:,.2f}" if value else ""

@@ -9,7 +9,7 @@ from lakewright.policy.inference import decoders
 from lakewright.policy.training import grpo_trainer, recorded_scores, train_grpo
 from lakewright.policy.training.grpo_trainer import answer_log_probs
 from lakewright.policy.training.recorded_scores import RecordedScores
-from lakewright.policy.training.settings import GrpoSettings, HostSettings
+from lakewright.policy.training.settings import GrpoSettings, HostSettings, allows_shared_prompts
 from tests.policy.inference.test_recorded_steps import Operations, computing_model
 from tests.policy.inference.test_sampling import grouped_query_model
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, weights
@@ -136,3 +136,11 @@ def test_a_batch_has_each_prompt_once_and_sizes_that_differ_little_are_equal():
     assert one.answers.shape == (4, 16)
     assert torch.equal(other.which[:4], other.which[4:])
     assert torch.equal(one.prompts[one.which][:, -9:], ids[:, :9])
+
+
+def test_prompts_are_read_once_if_the_scores_of_some_answers_fit_into_the_memory():
+    here, qwen, smollm, memory = HostSettings(), 151_936, 49_152, 80 * 10**9
+    on_cpu = [allows_shared_prompts(here, tokens, smollm, elsewhere=False) for tokens in (85, 86)]
+    on_gpu = [allows_shared_prompts(here, tokens, qwen, elsewhere=False, memory=memory) for tokens in (411, 412)]
+    assert on_cpu == on_gpu == [True, False]
+    assert not allows_shared_prompts(HostSettings(checkpointing=True), 64, qwen, elsewhere=False, memory=memory)

@@ -13,7 +13,8 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.problems import Problem
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.host.estimate import Estimate, estimate_of, estimate_table
+from lakewright.experiments.loop.host.estimate import Estimate, estimate_of
+from lakewright.experiments.loop.host.estimate_table import estimate_table
 from lakewright.experiments.loop.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from lakewright.experiments.loop.host.model_shape import adapter_weights, model_shape, shape_of_model
 from lakewright.experiments.loop.settings.run_settings import QuestionSettings, RunSettings, load_settings
@@ -312,6 +313,11 @@ def test_processes_divide_what_their_config_divides():
 
 def qwen(config: str, processes: int) -> RunSettings:
     return load_settings("qwen3-4b", [f"launch.config={config}", f"launch.processes={processes}"])
+
+
+def test_an_update_that_is_computed_in_parts_on_a_gpu_is_estimated_as_its_parts():
+    updates = [phases_of(load_settings("qwen3-0.6b", [f"grpo.host.micro_batch={rows}"]))["update"] for rows in (48, 96)]
+    assert updates[0] == updates[1] < 80e9
 
 
 def test_the_command_prints_a_short_table_and_json(capsys):
