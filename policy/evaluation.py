@@ -8,28 +8,28 @@ from transformers import PreTrainedModel
 from lakewright.core_jax.results import BoardOutcomes
 from lakewright.core_jax.types import BoardVerdict
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.inference.sampling import answer_tasks
+from lakewright.policy.inference.answers import AnswerSampler, answer_tasks
 from lakewright.policy.tasks import BoardTask
 
 
 def evaluate(
-    model: PreTrainedModel,
+    policy: PreTrainedModel | AnswerSampler,
     play: BoardPlay,
     tasks: list[BoardTask],
     *,
     temperature: float = 0.0,
     on_progress: Callable[[int], None] = lambda boards: None,
 ) -> tuple[BoardVerdict, np.ndarray]:
-    """Return the verdicts [B] and the plans int8 [B, K, horizon] of a model that answers every task.
+    """Return the verdicts [B] and the plans int8 [B, K, horizon] of a policy that answers every task.
 
     Args:
-        model, play, tasks: see `answer_tasks`.
+        policy, play, tasks: see `answer_tasks`.
         temperature: sampling temperature; 0 is greedy.
         on_progress: gets how many more tasks are answered.
 
     Tasks of any other kind are answered and judged by `lakewright.policy.training.answer_groups`.
     """
-    return play.judge_plans(tasks, answer_tasks(model, play, tasks, temperature=temperature, on_progress=on_progress))
+    return play.judge_plans(tasks, answer_tasks(policy, play, tasks, temperature=temperature, on_progress=on_progress))
 
 
 def outcomes_by_size(tasks: list[BoardTask], verdicts: BoardVerdict) -> dict[int, BoardOutcomes]:

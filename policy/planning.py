@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from lakewright.core_jax.rows import Row, VerdictRow, board_of, find_distance, plan_of
 from lakewright.policy.codecs.codec import Codec, codec_for
-from lakewright.policy.inference.sampling import sample
+from lakewright.policy.inference.answers import find_answers
 from lakewright.policy.judging import best_valid, judge_plans
 from lakewright.policy.models.building import get_codec
 from lakewright.policy.models.loading import load_model
@@ -78,14 +78,11 @@ class Planner:
         if not rows:
             return []
         boards = [board_of(row) for row in rows]
-        made = sample(
-            self.model,
-            self.codec.tokenizer,
+        made = find_answers(self.model, self.codec.tokenizer, self.codec.batch).sample(
             [self.codec.encode_prompt(board) for board in boards],
             copies=copies,
             max_new_tokens=max(self.codec.answer_length(self.horizon, row.agents) for row in rows),
             temperature=temperature,
-            batch=self.codec.batch,
             scored=self.codec.name == "tokens",
         )
         read = [

@@ -1,5 +1,6 @@
 """`lakewright engineer read|teach`: whether a language model reads its evidence as the engineer, and lessons for it."""
 
+import functools
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,6 +30,7 @@ def read(
     strata: int = 3,
     seed: int = 0,
     threads: int | None = None,
+    decoder: Literal["own", "vllm"] = "own",
     json: Json = False,
 ) -> None:
     """Test whether language models read their evidence: do their changes follow it when figures are exchanged?
@@ -46,6 +48,7 @@ def read(
         strata: The most strata of a design.
         seed: The seed of the evidence.
         threads: Threads of torch; by default all cores.
+        decoder: What answers: this package, or vLLM, for large models on a GPU.
     """
     if not 1 <= pairs <= 10_000:
         raise InputError(f"--pairs is {pairs}; choose 1 to 10000")
@@ -62,8 +65,9 @@ def read(
     asked = choose_columns(columns.split(",") if columns else [], loaded.space)
     work = ReadingWork(CLAIM.format, environment, loaded.space.signature(), pairs, seed, strata, asked)
     use_threads(threads)
+    load = functools.partial(load_reader, decoder=decoder)
     with progress("reading", 2 * pairs * len(chosen) * len(places), "answers") as bar:
-        found = run_reading_test(out, work, loaded, places, chosen, load_reader, bar.update)
+        found = run_reading_test(out, work, loaded, places, chosen, load, bar.update)
     print_found(found, json, format_results)
 
 

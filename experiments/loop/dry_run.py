@@ -10,6 +10,7 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.loop.training.warmup import read_recorded_evidence
 from lakewright.policy.codecs import build_tokenizer
+from lakewright.policy.inference import check_vllm
 from lakewright.policy.models import check_device, check_folder, check_shape, resolve_place
 from lakewright.policy.training import check_host
 
@@ -78,6 +79,8 @@ def check_machine(settings: RunSettings) -> None:
     """Raises InputError if a device, a package, memory or a server's key is missing, or the start is not a model."""
     check_device(settings.device)
     check_host(settings.grpo.host)
+    if settings.text.decoder == "vllm":
+        check_vllm("text.decoder")
     check_askable(settings)
     if not settings.start:
         check_shape(settings.model, build_tokenizer())

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from transformers import (
@@ -19,12 +19,10 @@ from lakewright.policy.inference.decoders import cache_rows, find_decoder, shoul
 from lakewright.policy.inference.device_limits import fit_answers
 from lakewright.policy.inference.step_graph import uses_graphs
 from lakewright.policy.models.building import set_mode, use_precision, use_torch_defaults
-from lakewright.policy.play import Play
 
 ROWS = 512  # answers decoded together
 STEPS_UNSEEN = 8  # after which a GPU is asked which answers have ended, for which it must be waited for
 
-T = TypeVar("T")
 AnswerMask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 """Given answers so far [G, T] and logits [G, V], the logits with minus infinity where a token may not follow."""
 
@@ -41,35 +39,6 @@ class Samples:
 
     answers: list[list[int]]
     log_probs: list[list[float]]
-
-
-def answer_tasks(
-    model: PreTrainedModel,
-    play: Play[T],
-    tasks: Sequence[T],
-    *,
-    temperature: float = 0.0,
-    on_progress: Callable[[int], None] = lambda tasks: None,
-) -> list[list[int]]:
-    """Return one answer (token ids after the prompt) for each task.
-
-    Args:
-        model, play, tasks: the policy, the kind of tasks, and the tasks.
-        temperature: sampling temperature; 0 is greedy.
-        on_progress: gets how many more tasks are answered.
-
-    Raises InputError as `play` does.
-    """
-    return sample(
-        model,
-        play.tokenizer,
-        [play.encode_prompt(task) for task in tasks],
-        max_new_tokens=play.longest_answer(tasks),
-        temperature=temperature,
-        batch=play.batch,
-        scored=play.scored,
-        on_progress=on_progress,
-    ).answers
 
 
 @use_torch_defaults()

@@ -115,27 +115,31 @@ def make_reader(model: PreTrainedModel, length: int) -> TokenReader:
 def write_tokens(
     reader: TokenReader,
     begun: Sequence[int],
-    matcher: JsonMatcher,
+    matcher: JsonMatcher | None,
     choose: Callable[[torch.Tensor], int],
     ends: Collection[int],
     most: int,
+    stop: Callable[[list[int]], bool] = lambda said: False,
 ) -> list[int]:
-    """Return the tokens of an answer under a grammar, without an end token; the model is asked only if it has a choice.
+    """Return the tokens of an answer, without an end token; the model is asked only if it has a choice.
 
     Args:
         reader: the model's reader.
         begun: the tokens before the answer.
-        matcher: the grammar's matcher, at the beginning.
+        matcher: the matcher of the answer's grammar, at the beginning; None if the answer is free.
         choose: picks the next token by the logits [V].
         ends: tokens that end an answer.
         most: tokens of the longest answer.
+        stop: returns True if the answer so far is the whole answer.
     """
     answer: list[int] = []
-    while len(answer) < most and not matcher.ended:
-        chosen = matcher.forced_tokens()[: most - len(answer)] or [choose(reader.read([*begun, *answer]))]
+    while len(answer) < most and not (stop(answer) or (matcher and matcher.ended)):
+        forced = matcher.forced_tokens()[: most - len(answer)] if matcher else []
+        chosen = forced or [choose(reader.read([*begun, *answer]))]
         if chosen[0] in ends:
             break
-        for token in chosen:
-            matcher.take_token(token)
         answer += chosen
+        if matcher:
+            for token in chosen:
+                matcher.take_token(token)
     return answer

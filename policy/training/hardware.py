@@ -126,15 +126,21 @@ def gather_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrai
     return merge_adapter(trainer.accelerator.unwrap_model(trainer.model), settings)
 
 
-def sample_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:
-    """Return answers as `lakewright.policy.inference.sample`, by the trainer's vLLM.
+class TrainerAnswers:
+    """The answers of the vLLM of a trainer (TRL's), in its process or behind a server: an `AnswerSampler`.
 
-    Every process must call it equally often.
+    trainer: has sent its weights, and was given the temperature and length of answers.
     """
-    repeated = [prompt for prompt in prompts for _ in range(copies)]
-    made = trainer.vllm_generation.generate(prompts=repeated, images=None, num_generations=copies)
-    _, answers, scores, _ = made
-    return Samples(answers, [[score[0] for score in row] for row in scores])
+
+    def __init__(self, trainer: Any) -> None:
+        self._generation = trainer.vllm_generation
+
+    def sample(self, prompts: list[list[int]], *, copies: int = 1, **_: Any) -> Samples:
+        """See `AnswerSampler`: always with log-probabilities. Every process must call it equally often."""
+        repeated = [prompt for prompt in prompts for _ in range(copies)]
+        made = self._generation.generate(prompts=repeated, images=None, num_generations=copies)
+        _, answers, scores, _ = made
+        return Samples(answers, [[score[0] for score in row] for row in scores])
 
 
 def _is_installed(package: str) -> bool:

@@ -16,9 +16,9 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.core_jax.results import RolloutGroup, informative
-from lakewright.policy.inference.sampling import sample
+from lakewright.policy.inference.answers import AnswerSampler, find_answers
 from lakewright.policy.play import Judged, Play
-from lakewright.policy.training.hardware import rank_and_processes, sample_by_vllm
+from lakewright.policy.training.hardware import TrainerAnswers, rank_and_processes
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Answered:
 
 
 def roll_out(
-    model: PreTrainedModel,
+    policy: PreTrainedModel | AnswerSampler,
     play: Play[T],
     tasks: Sequence[T],
     group: int,
@@ -82,7 +82,7 @@ def roll_out(
     """Return sampled answers to each task, judged as in training: the groups in order, and the tokens generated.
 
     Args:
-        model, play, tasks: the policy, the kind of tasks, and the tasks.
+        policy, play, tasks: see `answer_groups`.
         group: answers to each task.
         seed: seed of the sampling; torch's own generator does not change.
         temperature: sampling temperature.
@@ -91,7 +91,7 @@ def roll_out(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         made = answer_groups(
-            model,
+            policy,
             play,
             tasks,
             group,
@@ -102,22 +102,21 @@ def roll_out(
 
 
 def answer_groups(
-    model: PreTrainedModel,
+    policy: PreTrainedModel | AnswerSampler,
     play: Play[T],
     tasks: Sequence[T],
     group: int = 1,
     *,
     temperature: float = 0.0,
-    trainer: Any = None,
     on_progress: Callable[[int], None] = lambda prompts: None,
 ) -> list[Answered]:
     """Return judged answers to each task.
 
     Args:
-        model, play, tasks: the policy, the kind of tasks, and the tasks.
+        policy: the model, or what answers for it.
+        play, tasks: the kind of tasks, and the tasks.
         group: answers to each task.
         temperature: sampling temperature; 0 is greedy.
-        trainer: its vLLM samples, if it has one.
         on_progress: gets how many more tasks are answered.
 
     Raises InputError as `play` does.
@@ -125,20 +124,14 @@ def answer_groups(
     if not tasks:
         return []
     prompts = [play.encode_prompt(task) for task in tasks]
-    if _has_vllm(trainer):
-        made = sample_by_vllm(trainer, prompts, group)
-    else:
-        made = sample(
-            model,
-            play.tokenizer,
-            prompts,
-            copies=group,
-            max_new_tokens=play.longest_answer(tasks),
-            temperature=temperature,
-            batch=play.batch,
-            scored=_is_scored(play, trainer),
-            on_progress=on_progress,
-        )
+    made = find_answers(policy, play.tokenizer, play.batch).sample(
+        prompts,
+        copies=group,
+        max_new_tokens=play.longest_answer(tasks),
+        temperature=temperature,
+        scored=play.scored,
+        on_progress=on_progress,
+    )
     judged = play.judge([task for task in tasks for _ in range(group)], made.answers)
     parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
     return [
@@ -184,7 +177,8 @@ class Rollouts(Generic[T]):
     def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list | None]:
         """Return one answer for each of `slots`, which are whole groups."""
         wanted = len(slots) // self._group
-        model = trainer.accelerator.unwrap_model(trainer.model)
+        by_vllm = bool(getattr(trainer, "use_vllm", False))
+        policy = TrainerAnswers(trainer) if by_vllm else trainer.accelerator.unwrap_model(trainer.model)
         sampled: list[Answered] = []
         groups: list[Answered] = []  # to be trained on
         for _ in range(self._oversample):
@@ -192,7 +186,7 @@ class Rollouts(Generic[T]):
             if groups and (self._oversample == 1 or _holds_everywhere(trainer, found >= wanted)):
                 break
             tasks = self._take(wanted)
-            made = self._sample_groups(model, tasks, trainer)
+            made = answer_groups(policy, self._play, tasks, self._group - self._guided, temperature=self._temperature)
             sampled += made
             groups += self._add_references(made, tasks) if self._guided else made
         self.figures = _compute_figures(sampled, self._play.failures)
@@ -204,19 +198,10 @@ class Rollouts(Generic[T]):
         return {
             "prompt_ids": [group.prompt for group in chosen for _ in group.answers],
             "completion_ids": [answer for group in chosen for answer in group.answers],
-            "logprobs": scores if _is_scored(self._play, trainer) else None,
+            # Language models have them only from vLLM, whose deviation they correct.
+            "logprobs": scores if self._play.scored or by_vllm else None,
             "plan_reward": [float(reward) for group in chosen for reward in group.rewards],
         }
-
-    def _sample_groups(self, model: PreTrainedModel, tasks: list[T], trainer: Any) -> list[Answered]:
-        return answer_groups(
-            model,
-            self._play,
-            tasks,
-            self._group - self._guided,
-            temperature=self._temperature,
-            trainer=trainer,
-        )
 
     def _add_references(self, made: list[Answered], tasks: list[T]) -> Iterator[Answered]:
         """Add the reference answers, judged like any answer: a plan longer than the horizon earns nothing."""
@@ -232,18 +217,6 @@ class Rollouts(Generic[T]):
         for name, value in self.figures.items():
             log_metric(name, value)
         return list(plan_reward)
-
-
-def _has_vllm(trainer: Any) -> bool:
-    return bool(getattr(trainer, "use_vllm", False))
-
-
-def _is_scored(play: Play[T], trainer: Any) -> bool:
-    """Return True if answers have log-probabilities.
-
-    Language models have them only from vLLM, whose deviation they correct.
-    """
-    return play.scored or _has_vllm(trainer)
 
 
 def _holds_everywhere(trainer: Any, here: bool) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.rows import Row, verify_rows
 from lakewright.policy import planning
-from lakewright.policy.inference import sample
+from lakewright.policy.inference import answers, sample
 from lakewright.policy.judging import best_valid
 from lakewright.policy.planning import load_planner, sum_shortest_paths
 from tests.support.boards.generated_rows import BLOCKED, rows
@@ -66,7 +66,7 @@ def test_only_boards_that_may_gain_from_it_are_sampled(monkeypatch):
         asked.append((len(prompts), how["copies"]))
         return sample(model, tokenizer, prompts, **how)
 
-    monkeypatch.setattr(planning, "sample", counted)
+    monkeypatch.setattr(answers, "sample", counted)
     greedy = GREEDY.plans(ROWS)
     optimal = [
         row for row, plan in zip(ROWS, greedy, strict=True) if plan and cost_of(row, plan) == sum_shortest_paths(row)

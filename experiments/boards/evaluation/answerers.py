@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.rows import Row, board_of, plan_of
 from lakewright.core_jax.support import Natural
@@ -31,9 +32,11 @@ from lakewright.policy.inference import ChatRequest, Endpoint, EndpointSettings,
 
 if TYPE_CHECKING:
     from lakewright.policy.codecs import TextSettings
+    from lakewright.policy.inference import AnswerWriter
 
 PLANS_AT_ONCE = 128  # saved together
 ANSWERS_AT_ONCE = 512  # decoded together, in tokens of cells
+MOST_BY_VLLM = 1024  # answers that vLLM is asked for, and saved, together
 HORIZON = 64  # steps of the longest plan in tokens of cells
 Square = tuple[int, int]
 PlanBoard = Callable[[Row, int], list[str]]
@@ -164,14 +167,19 @@ class ModelAnswerer:
         from lakewright.policy.codecs import codec_for
         from lakewright.policy.models import get_codec, load_model, prepare_place
 
-        self._model, tokenizer = load_model(place, "auto", device)
+        by_vllm = settings.decoder == "vllm"
+        self._model, tokenizer = load_model(place, "auto", "cpu" if by_vllm else device)
         self._codec = codec_for(get_codec(self._model), tokenizer, settings)
         self.reads_text = self._codec.name == "text"
         self._batch = batch or (0 if self.reads_text else ANSWERS_AT_ONCE)
+        self._policy = self._start_vllm(place, batch) if by_vllm else None
         self._seed = seed
         self.name = place
-        sampled = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.reads_text else {}
-        self.identity = {"model": place, "weights": _weights(Path(prepare_place(place))), "seed": seed, **sampled}
+        self.identity: dict[str, Any] = {"model": place, "weights": _weights(Path(prepare_place(place))), "seed": seed}
+        if self.reads_text:
+            self.identity |= {"max_tokens": settings.max_tokens, "thinking": settings.thinking}
+        if by_vllm:
+            self.identity |= {"decoder": "vllm"}
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """One batch after another. Raises InputError on a board that the codec cannot describe."""
@@ -181,6 +189,19 @@ class ModelAnswerer:
         here = isinstance(self._executor, Serial)
         work = self._answers if here else functools.partial(_answer_batch, self._source)
         return in_order(self._executor, work, batches)
+
+    def _start_vllm(self, place: str, batch: int | None) -> "AnswerWriter":
+        """Returns vLLM with the model. Raises InputError if it cannot be used for this model, or does not start."""
+        from lakewright.policy.inference import start_vllm
+
+        if not self.reads_text:
+            raise InputError(f"--decoder is vllm, but {place} answers in {self._codec.name}, not text; set it to own")
+        if batch or not isinstance(self._executor, Serial):
+            raise InputError(
+                "--decoder is vllm, which chooses batches and processes itself; drop --batch and --workers"
+            )
+        self._batch = MOST_BY_VLLM
+        return start_vllm(place, self._model, self._codec.tokenizer)
 
     def _fit_batch(self, asked: Sequence[WantedAnswer]) -> int:
         """Returns the number of answers in text that are decoded together."""
@@ -194,7 +215,7 @@ class ModelAnswerer:
         import torch
 
         from lakewright.policy.codecs import TextCodec
-        from lakewright.policy.inference import end_tokens, naming_full_memory, sample
+        from lakewright.policy.inference import ModelAnswers, end_tokens, naming_full_memory
 
         codec, tokenizer = self._codec, self._codec.tokenizer
         boards = [board_of(one.row) for one in asked]
@@ -204,13 +225,11 @@ class ModelAnswerer:
             prompts = [codec.encode_prompt(board) for board in boards]
         torch.manual_seed(int(content_hash([self._seed, asked[0].row.id, asked[0].sample])[:8], 16))
         with naming_full_memory(f"{len(asked)} answers of {self.name} together (set --batch)"):
-            made = sample(
-                self._model,
-                tokenizer,
+            policy = self._policy or ModelAnswers(self._model, tokenizer, len(asked))
+            made = policy.sample(
                 prompts,
                 max_new_tokens=max(codec.answer_length(HORIZON, one.row.agents) for one in asked),
                 temperature=asked[0].temperature,
-                batch=len(asked),
                 scored=not self.reads_text,
             )
         ends = set(end_tokens(self._model, tokenizer))

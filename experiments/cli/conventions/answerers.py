@@ -55,6 +55,8 @@ class ModelOptions:
     """Answers decoded together; by default 512, or 16 in text."""
     no_thinking: Flag = False
     """Turn off thinking in models whose chat template has the choice."""
+    decoder: Literal["own", "vllm"] = "own"
+    """What decodes the answers of a language model: this package, or vLLM, for long answers on a GPU."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -133,7 +135,12 @@ def _make_model(
     from lakewright.policy.codecs import TextSettings
 
     form = "compact" if prompt == "compact" else "full"
-    given = {"max_tokens": who.max_tokens, "thinking": not options.no_thinking, "prompt": form}
+    given = {
+        "max_tokens": who.max_tokens,
+        "thinking": not options.no_thinking,
+        "prompt": form,
+        "decoder": options.decoder,
+    }
     settings = convert(given, TextSettings, "command line")
     if options.batch is not None and options.batch < 1:
         raise InputError(f"--batch is {options.batch}; give at least 1")

@@ -12,6 +12,7 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Allowed, answer_schema, map_columns
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.inference import (
+    AnswerWriter,
     SchemaSettings,
     grammar_of,
     sample_json_ids,
@@ -62,11 +63,13 @@ class JsonFormat:
         assert proposal.spoken, "a proposal of SelfTrainedLlmTeacher"
         return proposal.spoken
 
-    def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
+    def sample_answers(
+        self, policy: PreTrainedModel | AnswerWriter, prompt: Sequence[str], seed: int
+    ) -> list[list[str]]:
         """A group of answers."""
         chosen, ids = self.settings.engineer, self.tokenizer.convert_tokens_to_ids(list(prompt))
         sampling = SchemaSettings(reasoning=0, answer=chosen.answer, temperature=TEMPERATURE)
-        answers = sample_json_ids(model, self.tokenizer, ids, self.schema, sampling, chosen.group, seed)
+        answers = sample_json_ids(policy, self.tokenizer, ids, self.schema, sampling, chosen.group, seed)
         return [self.tokenizer.convert_ids_to_tokens(answer) for answer in answers]
 
     def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:

@@ -29,14 +29,15 @@ from lakewright.experiments.jobs.resumable.spending import Spending, ask_server
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_formats import JsonFormat, TokenFormat, answers_in_tokens
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training.policy_models import load_engineer
+from lakewright.experiments.loop.training.policy_models import choose_device, load_engineer, load_vllm
 from lakewright.policy.inference import (
     KEYS,
+    AnswerWriter,
+    ModelAnswers,
     SchemaSettings,
     answer_in_json,
     answer_under_grammar,
     json_prompt,
-    make_reader,
 )
 from lakewright.policy.models import answers_only_plans
 
@@ -125,13 +126,16 @@ def check_askable(settings: RunSettings) -> None:
 
 def _ask_checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     """A checkpoint answers in tokens if its vocabulary has the engineer's words, else in language."""
-    model, tokenizer = load_engineer(settings, policy.checkpoint)
+    model, tokenizer = load_engineer(settings, policy.checkpoint, choose_device(settings))
     if answers_only_plans(model):
         raise InputError(
             f"teacher {settings.teacher} asks {policy.checkpoint}, a board network, which can only answer with plans; "
             "choose a teacher that isn't a checkpoint"
         )
     evidence, chosen = settings.evidence, settings.engineer
+    writer: AnswerWriter = ModelAnswers(model, tokenizer)  # of all proposals, which answer one question
+    if settings.text.decoder == "vllm":
+        writer = load_vllm(settings, policy.checkpoint, model, tokenizer)
 
     def sample(prompt: list[str], allowed: Allowed, seed: int) -> list[list[str]]:
         return TokenFormat(settings, tokenizer, allowed).sample_answers(model, prompt, seed)
@@ -139,14 +143,12 @@ def _ask_checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     def sample_json(messages: list[Message], schema: dict[str, Any], seed: int) -> SampledAnswers:
         form = JsonFormat(settings, tokenizer, schema)
         prompt = tokenizer.convert_ids_to_tokens(json_prompt(tokenizer, messages))
-        answers = form.sample_answers(model, prompt, seed)
+        answers = form.sample_answers(writer, prompt, seed)
         return SampledAnswers(AnswerTokens(prompt, answers), form.decode_answers(answers))
-
-    reader = make_reader(model, chosen.reasoning + chosen.answer)  # of all proposals, which answer one question
 
     def ask(messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
         sampling = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
-        return Reply(*answer_in_json(model, tokenizer, messages, schema, sampling, seed, reader))
+        return Reply(*answer_in_json(writer, tokenizer, messages, schema, sampling, seed))
 
     in_tokens = answers_in_tokens(tokenizer)
     if settings.asked == "self_trained":

@@ -54,8 +54,8 @@ def _shrink_validation(settings: RunSettings) -> Iterator[str]:
 
 
 def _shrink_answers(settings: RunSettings) -> Iterator[str]:
-    """Of a language model; other codecs decode a fixed number together."""
-    if settings.codec == "text" and settings.text.batch != 1:
+    """Of a language model; other codecs decode a fixed number together, and vLLM as many as fit."""
+    if settings.codec == "text" and settings.text.decoder == "own" and settings.text.batch != 1:
         yield f"set text.batch={settings.text.batch // 2 or FEW_ANSWERS}"
 
 

@@ -28,7 +28,7 @@ from lakewright.experiments.loop.records.stage_records import Example, Validatio
 from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, RecordedAnswer, write_answers
 from lakewright.experiments.loop.settings.lake_settings import first_boards, warmup_boards
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training.policy_models import load_policy
+from lakewright.experiments.loop.training.policy_models import choose_device, load_policy, open_answers
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.board_play import BoardPlay, check_chat_model
 from lakewright.policy.codecs import TextCodec, build_tokenizer, check_template, codec_for
@@ -201,10 +201,11 @@ class LakeTrainee(Trainee):
     ) -> tuple[Validation, list[RecordedAnswer]]:
         """Greedy plans of a stage's policy for some boards: the record without examples, and each answer."""
         tasks = [task_of(row) for row in boards]
-        model, tokenizer = load_policy(self.settings, stage.checkpoint)
+        model, tokenizer = load_policy(self.settings, stage.checkpoint, choose_device(self.settings))
         play = self.make_play(model, tokenizer)
-        with progress(label, len(tasks), "boards") as bar:
-            plans_in_tokens = answer_tasks(model, play, tasks, on_progress=bar.update)
+        opened = open_answers(self.settings, stage.checkpoint, model, tokenizer)
+        with opened as policy, progress(label, len(tasks), "boards") as bar:
+            plans_in_tokens = answer_tasks(policy, play, tasks, on_progress=bar.update)
             verdicts, plans = play.judge_plans(tasks, plans_in_tokens)
         verdicts = jax.tree.map(np.asarray, verdicts)
         prompts = (play.codec.encode_prompt(task.board) for task in tasks)

@@ -8,6 +8,8 @@ as long on two threads as on one.
 import gc
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -16,9 +18,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.support import count_cores
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.policy.inference import AnswerWriter, VllmAnswers, start_vllm
 from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 
 INTERVAL = 2.0  # seconds between two measurements
+ROOM = 8192  # tokens of the longest prompt that vLLM keeps room for, an engineer's with its evidence
 
 
 def load_policy(
@@ -29,9 +33,14 @@ def load_policy(
     return _apply_settings(settings, model), tokenizer
 
 
-def load_engineer(settings: RunSettings, place: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """The model in a checkpoint of any codec, to be asked as the engineer. Raises InputError as `load_model`."""
-    model, tokenizer = load_model(place, _choose_dtype(settings), settings.device)
+def load_engineer(
+    settings: RunSettings, place: str | Path, device: str | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The model in a checkpoint of any codec, to be asked as the engineer, on `device` or the settings' device.
+
+    Raises InputError as `load_model`.
+    """
+    model, tokenizer = load_model(place, _choose_dtype(settings), device or settings.device)
     return _apply_settings(settings, model), tokenizer
 
 
@@ -45,6 +54,45 @@ def _apply_settings(settings: RunSettings, model: PreTrainedModel) -> PreTrained
 
 def _choose_dtype(settings: RunSettings) -> torch.dtype:
     return torch.bfloat16 if settings.grpo.host.bf16 else torch.float32
+
+
+def choose_device(settings: RunSettings) -> str:
+    """The device of a model that answers and nothing else: the CPU if vLLM answers for it on the GPU."""
+    return settings.device if settings.text.decoder == "own" else "cpu"
+
+
+@contextmanager
+def open_answers(
+    settings: RunSettings, place: str | Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+) -> Iterator[PreTrainedModel | AnswerWriter]:
+    """Yields the model itself, or vLLM, which is started for it, to answer within the block.
+
+    Args:
+        settings: the run's settings.
+        place: the policy's checkpoint.
+        model, tokenizer: the policy.
+
+    Raises InputError as `start_vllm`.
+    """
+    if settings.text.decoder == "own":
+        yield model
+        return
+    with load_vllm(settings, place, model, tokenizer) as writer:
+        yield writer
+
+
+def load_vllm(
+    settings: RunSettings, place: str | Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+) -> VllmAnswers:
+    """vLLM with a checkpoint, for prompts of ROOM tokens.
+
+    Args: settings, place, model, tokenizer: see `open_answers`.
+
+    Raises InputError as `start_vllm`.
+    """
+    asked = settings.engineer
+    longest = ROOM + max(settings.text.max_tokens, asked.reasoning + asked.answer)
+    return start_vllm(place, model, tokenizer, longest)
 
 
 def free_memory() -> None:

@@ -35,7 +35,7 @@ from lakewright.experiments.loop.records.stage_rollouts import read_problems, wr
 from lakewright.experiments.loop.settings.lake_settings import refuse_lake_only
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.held_out_cells import HeldOutCells
-from lakewright.experiments.loop.training.policy_models import load_policy
+from lakewright.experiments.loop.training.policy_models import choose_device, load_policy, open_answers
 from lakewright.policy.codecs import TextSettings, check_template
 from lakewright.policy.models import get_codec, resolve_place
 from lakewright.policy.play import DrawnTasks, Play, Tasks, TaskStream
@@ -44,7 +44,11 @@ from lakewright.policy.training import Answered, answer_groups, rank_and_process
 
 EXAMPLES = 12  # held-out problems saved as examples, half of them valid
 WRONG = "?"  # a text that is judged beside the reference answer, to see that the judge works
-OTHER_CODECS = {"tokens": TextSettings.__struct_fields__, "bytes": ("batch", "thinking", "prompt"), "text": ()}
+OTHER_CODECS = {
+    "tokens": TextSettings.__struct_fields__,
+    "bytes": ("batch", "thinking", "prompt", "decoder"),
+    "text": (),
+}
 """Of each codec the fields of `text` that it does not use."""
 
 JudgedAnswer = tuple[Problem, str, Verdict]
@@ -248,8 +252,9 @@ class Trainee:
         """Answers the held-out problems with the policy of a stage, and saves answers and outcomes."""
         model, tokenizer = load_policy(self.settings, stage.checkpoint)
         play = self.make_play(model, tokenizer)
-        with progress("validation", len(held_out), "problems") as bar:
-            answered = answer_groups(model, play, list(held_out), on_progress=bar.update)
+        opened = open_answers(self.settings, stage.checkpoint, model, tokenizer)
+        with opened as policy, progress("validation", len(held_out), "problems") as bar:
+            answered = answer_groups(policy, play, list(held_out), on_progress=bar.update)
         texts = [str(one.judged.details[0]) for one in answered]
         verdicts = self.environment.verdicts(held_out, texts)
         outcomes = Outcomes.of(self.environment.space, held_out, verdicts)
@@ -306,16 +311,11 @@ class Trainee:
             seed: seed for sampling.
             on_progress: gets how many more answers there are.
         """
-        model, tokenizer = load_policy(self.settings, checkpoint)
-        return roll_out(
-            model,
-            self.make_play(model, tokenizer),
-            list(map(self.make_task, problems)),
-            samples,
-            temperature=self.settings.grpo.temperature,
-            seed=seed,
-            on_progress=on_progress,
-        )
+        model, tokenizer = load_policy(self.settings, checkpoint, choose_device(self.settings))
+        play, tasks = self.make_play(model, tokenizer), list(map(self.make_task, problems))
+        with open_answers(self.settings, checkpoint, model, tokenizer) as policy:
+            temperature = self.settings.grpo.temperature
+            return roll_out(policy, play, tasks, samples, temperature=temperature, seed=seed, on_progress=on_progress)
 
 
 def check_settings(settings: RunSettings, environment: Environment, start: Design) -> None:

@@ -13,20 +13,30 @@ from lakewright.engineer.proposal import Proposal, Stateful
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.reading import FormReader, ask_in_form, choose_forms
 from lakewright.engineer.space import DesignSpace
-from lakewright.policy.inference import PrefixCache
+from lakewright.policy.inference import PrefixCache, start_vllm
 from lakewright.policy.models import answers_only_plans, get_codec, load_model
 
 TEXT = "text"
 
 
-def load_reader(place: str) -> FormReader:
-    """The model of a place as a reader. Raises InputError as `load_language_model`."""
-    return PrefixCache(*load_language_model(place))
+def load_reader(place: str, decoder: Literal["own", "vllm"] = "own") -> FormReader:
+    """The model of a place as a reader.
+
+    Args:
+        place: see `load_model`.
+        decoder: what answers: this package, or vLLM.
+
+    Raises InputError as `load_language_model` and, with vLLM, as `start_vllm`.
+    """
+    if decoder == "own":
+        return PrefixCache(*load_language_model(place))
+    model, tokenizer = load_language_model(place, "cpu")
+    return PrefixCache(start_vllm(place, model, tokenizer), tokenizer)
 
 
-def load_language_model(place: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+def load_language_model(place: str, device: str = "auto") -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """The model of a place with its tokenizer. Raises InputError as `load_model`, and if it knows no text."""
-    model, tokenizer = load_model(place)
+    model, tokenizer = load_model(place, device=device)
     if answers_only_plans(model) or get_codec(model) != TEXT:
         raise InputError(f"{place}: its codec is {get_codec(model)!r:.40}, not language; give a language model")
     return model, tokenizer

@@ -9,11 +9,11 @@ import torch
 
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.inference import (
+    ModelAnswers,
     SchemaSettings,
     answer_in_json,
     json_prompt,
     log_probs_under_grammar,
-    make_reader,
     sample_json_ids,
     schema_grammar,
 )
@@ -124,8 +124,8 @@ def test_several_answers_to_a_question_read_it_once(speaker, monkeypatch):
     for reasoning in (0, 5):
         how = SchemaSettings(reasoning=reasoning, answer=60, temperature=1.0)
         asked = [{"role": "user", "content": f"Which of {reasoning}?"}]
-        reader = make_reader(model, 65)
-        found = [answer_in_json(model, tokenizer, asked, SCHEMA, how, seed, reader) for seed in range(3)]
+        again = ModelAnswers(model, tokenizer)
+        found = [answer_in_json(again, tokenizer, asked, SCHEMA, how, seed) for seed in range(3)]
         assert len(read) == 1, "one prompt for three answers"
         assert found == [answer_in_json(model, tokenizer, asked, SCHEMA, how, seed) for seed in range(3)]
         read.clear()

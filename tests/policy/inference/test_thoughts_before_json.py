@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lakewright.core_jax.support import strip_thoughts
-from lakewright.policy.inference import SchemaSettings, answer_in_json, json_prompt, json_schema, sample_in_json
+from lakewright.policy.inference import SchemaSettings, answer_in_json, answers, json_prompt, sample_in_json
 from tests.policy.inference.test_json_schema import NAMES, SCHEMA
 from tests.support.models.marking_tokenizer import MARKS, marking_tokenizer
 
@@ -40,7 +40,7 @@ def ask(monkeypatch, tokenizer, said: str) -> tuple[str, list[str]]:
     """What a model that says this comes to, and each text that it read."""
     asked = tokenizer.apply_chat_template(QUESTION, add_generation_prompt=True, tokenize=False)
     reader = Scripted(tokenizer, asked, said)
-    monkeypatch.setattr(json_schema, "make_reader", lambda model, length: reader)
+    monkeypatch.setattr(answers, "make_reader", lambda model, length: reader)
     settings = SchemaSettings(reasoning=60, answer=60, temperature=0.0)
     text, _ = answer_in_json(SimpleNamespace(), tokenizer, QUESTION, SCHEMA, settings, seed=0)
     return text, [tokenizer.decode(ids) for ids in reader.prompts]
@@ -81,7 +81,7 @@ def test_a_free_text_that_is_cut_off_in_the_thought_of_its_prompt_is_no_answer(m
     begin, end, special = MARKS["special tokens"]
     tokenizer = marking_tokenizer(begin, end, special, begin)
     drafts = [tokenizer.encode(said, add_special_tokens=False) for said in ("It is 12", f"It is 12{end}It is 3")]
-    monkeypatch.setattr(json_schema, "sample", lambda *_, **__: SimpleNamespace(answers=drafts))
+    monkeypatch.setattr(answers, "sample", lambda *_, **__: SimpleNamespace(answers=drafts))
     settings = SchemaSettings(reasoning=0, answer=60, temperature=1.0)
     texts = sample_in_json(SimpleNamespace(), tokenizer, QUESTION, None, settings, 2, seed=0)
     assert list(map(strip_thoughts, texts)) == ["", "It is 3"]

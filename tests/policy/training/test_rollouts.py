@@ -8,7 +8,6 @@ import pytest
 from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt_tokens
 from lakewright.policy.inference import Samples
 from lakewright.policy.training import GrpoSettings
-from lakewright.policy.training import rollouts as rollouts_module
 from lakewright.policy.training.rollouts import Rollouts
 from lakewright.policy.training.settings import HostSettings
 from tests.support.boards.sample_boards import as_lists
@@ -16,7 +15,6 @@ from tests.support.models.tiny_policy import HORIZON, board_play, tasks
 from tests.support.refusals import refused
 
 GROUP, END = 4, ID["<eos>"]
-TRAINER = SimpleNamespace(model=None, accelerator=SimpleNamespace(unwrap_model=lambda model: model))
 ASKED = list(tasks()[:24])
 
 
@@ -25,19 +23,23 @@ def informative(number: int) -> bool:
     return number % 3 == 0
 
 
+def answer(prompts, *, copies, **_) -> Samples:
+    """Solves every board of ASKED, but is wrong once in each informative group."""
+    made = []
+    for prompt in prompts:
+        number = next(i for i, task in enumerate(ASKED) if encode_prompt_tokens(task.board) == prompt)
+        right = encode_answer(ASKED[number].board, ASKED[number].moves)
+        made += [[END] if informative(number) and copy == 1 else right for copy in range(copies)]
+    return Samples(made, [[-0.5] * len(answer) for answer in made])
+
+
+UNWRAPPING = SimpleNamespace(unwrap_model=lambda model: model)
+TRAINER = SimpleNamespace(model=SimpleNamespace(sample=answer), accelerator=UNWRAPPING)
+
+
 @pytest.fixture
-def make(monkeypatch):
-    """Rollouts of ASKED whose model solves every board, but is wrong once in each informative group."""
-
-    def answers(model, words, prompts, *, copies, **_) -> Samples:
-        made = []
-        for prompt in prompts:
-            number = next(i for i, task in enumerate(ASKED) if encode_prompt_tokens(task.board) == prompt)
-            right = encode_answer(ASKED[number].board, ASKED[number].moves)
-            made += [[END] if informative(number) and copy == 1 else right for copy in range(copies)]
-        return Samples(made, [[-0.5] * len(answer) for answer in made])
-
-    monkeypatch.setattr(rollouts_module, "sample", answers)
+def make():
+    """Rollouts of ASKED."""
 
     def make(oversample: int, horizon: int = HORIZON, **changes) -> Rollouts:
         left = iter(ASKED)

@@ -14,7 +14,7 @@ from trl.generation.vllm_generation import VLLMGeneration
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt_tokens
 from lakewright.policy.models import load_model, save_checkpoint
-from lakewright.policy.training.hardware import sample_by_vllm
+from lakewright.policy.training.hardware import TrainerAnswers
 from lakewright.policy.training.rollouts import answer_groups
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import board_play, tasks
@@ -83,7 +83,7 @@ def trainer(request, monkeypatch) -> SimpleNamespace:
 
 
 def test_answers_and_log_probabilities_come_back_in_the_order_of_the_prompts(trainer):
-    made = sample_by_vllm(trainer, PROMPTS, COPIES)
+    made = TrainerAnswers(trainer).sample(PROMPTS, copies=COPIES)
     places = [(number, copy) for number in range(len(PROMPTS)) for copy in range(COPIES)]
     assert made.answers == [expected_answer(*place) for place in places]
     for (number, copy), answer, scores in zip(places, made.answers, made.log_probs, strict=True):
@@ -91,7 +91,7 @@ def test_answers_and_log_probabilities_come_back_in_the_order_of_the_prompts(tra
 
 
 def test_groups_sampled_by_vllm_are_judged_each_for_its_board(trainer):
-    groups = answer_groups(None, board_play(), ASKED, COPIES, temperature=1.0, trainer=trainer)
+    groups = answer_groups(TrainerAnswers(trainer), board_play(), ASKED, COPIES, temperature=1.0)
     for number, group in enumerate(groups):
         assert group.prompt == PROMPTS[number]
         assert group.rewards[0] == pytest.approx(1), f"the certified plan of board {number}"

@@ -317,7 +317,7 @@ def test_as_many_answers_in_text_are_decoded_together_as_the_device_holds(monkey
         return Samples([[1]] * len(prompts), [[]] * len(prompts))
 
     monkeypatch.setattr(inference, "fit_answers", lambda model, *given: fitted.append(given) or 2)
-    monkeypatch.setattr(inference, "sample", decode)
+    monkeypatch.setattr("lakewright.policy.inference.answers.sample", decode)
     answerer = ModelAnswerer(str(language_checkpoint()), TextSettings(max_tokens=7), "cpu", None, 0)
     with refused("1 answers of", "set --batch", "GPU is full"):
         list(answerer.answers(asked))
