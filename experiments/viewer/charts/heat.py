@@ -167,7 +167,7 @@ def _label_values(values: Sequence[Value], space: DesignSpace) -> list[str]:
 def _draw_box(found: CellForecast, x: float, y: float, value: float, top: float) -> str:
     share = min(1.0, max(0.0, value / top))
     red, green, blue = (round(low + share * (high - low)) for low, high in zip(LOW, HIGH, strict=True))
-    frame = ' stroke="#333" stroke-width="1.5"' if found.groups else ""
+    frame = ' stroke="currentColor" stroke-width="2"' if found.groups else ""
     ink = "#fff" if share > WHITE_FROM else "#222"
     hint = f"p {found.p:.2f} ± {found.deviation:.2f}, {found.groups} groups"
     return (
