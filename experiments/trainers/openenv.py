@@ -15,6 +15,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.problems import Problem, Verdict
 from lakewright.experiments.trainers.episodes import EpisodeBook, make_seed
 
+C = TypeVar("C")
+
 
 class StepResult(Protocol):
     """The answer of OpenEnv's clients, its `StepResult`."""
@@ -42,9 +44,6 @@ class AsyncClient(Protocol):
 
     async def step(self, action: Any) -> StepResult:
         """Takes a step."""
-
-
-C = TypeVar("C")
 
 
 class EpisodeClient(Generic[C]):

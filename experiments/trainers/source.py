@@ -24,6 +24,7 @@ from lakewright.policy.inference import BudgetSpentError, ChatRequest, Endpoint,
 
 RECENT = 4096  # problems that are not drawn again when asked for again
 TRIES = 100  # of pinning, which fails only while others leave torn lines
+SEEDS = 1_000_003  # apart: those of two turns differ
 
 
 class ProblemSource:
@@ -160,9 +161,6 @@ class ProblemSource:
         with self._slow_calls.watch("make", lambda: f"make: on place {place} of version {version}"):
             (problem,) = supply(1)
             return supply.draw_again(0, turn) if turn else problem
-
-
-SEEDS = 1_000_003  # apart: those of two turns differ
 
 
 def find_served_policy(settings: FolderSettings, environment: Environment, spending: Path) -> RollOut | None:

@@ -27,6 +27,10 @@ from lakewright.policy.models.building import computes_in_bfloat16
 STEP = 16  # tokens, and prompts, by which the shapes of batches differ
 
 ScorePair = tuple[torch.Tensor, torch.Tensor]  # log-probabilities, and the entropies that tokens were chosen with
+WIDTH = 32  # tokens by which the shapes of batches differ
+MOST = 12  # shapes that are recorded; batches of others are computed without
+TokenLoss = Callable[[PreTrainedModel, torch.Tensor, torch.Tensor, int], torch.Tensor]
+"""The loss by the model, token ids and labels int [B, L], and the number of first tokens without a label."""
 
 
 class RecordedScores:
@@ -276,13 +280,6 @@ def score_tokens(logits: torch.Tensor, tokens: torch.Tensor) -> ScorePair:
     with torch.no_grad():
         entropies = -(log_probs.exp() * log_probs).sum(-1)
     return log_probs.gather(-1, tokens[..., None]).squeeze(-1), entropies
-
-
-WIDTH = 32  # tokens by which the shapes of batches differ
-MOST = 12  # shapes that are recorded; batches of others are computed without
-
-TokenLoss = Callable[[PreTrainedModel, torch.Tensor, torch.Tensor, int], torch.Tensor]
-"""The loss by the model, token ids and labels int [B, L], and the number of first tokens without a label."""
 
 
 def is_recordable(model: PreTrainedModel) -> bool:

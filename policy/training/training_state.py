@@ -31,6 +31,11 @@ T = TypeVar("T")
 PLACE, LOSSES, AVERAGES = "place", "losses", "averages"
 NAMES = "names"  # in the metadata: all tensors of the file; those of an optimizer are unknown before it steps
 REMEDY = "remove it to begin again"
+SECONDS = 60.0  # of training, at least, between two saved states
+SHARE = 0.05  # of the time, at most, that saving may take
+Pause: TypeAlias = Callable[[float], float]
+"""The seconds until a training is saved again, by the seconds that saving took."""
+TIMES = "seconds.txt"  # beside a saved state: a step and its seconds in each line
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -190,13 +195,6 @@ def _not_readable(path: Path, error: Exception) -> InputError:
     return InputError(f"{path}: not a saved state of this training ({str(error).splitlines()[0]}); {REMEDY}")
 
 
-SECONDS = 60.0  # of training, at least, between two saved states
-SHARE = 0.05  # of the time, at most, that saving may take
-
-Pause: TypeAlias = Callable[[float], float]
-"""The seconds until a training is saved again, by the seconds that saving took."""
-
-
 def choose_pause(took: float) -> float:
     """Return the usual pause: about a minute, longer if saving takes long."""
     return max(SECONDS, took / SHARE)
@@ -219,9 +217,6 @@ class SaveTimes:
         begun = self._clock()
         yield
         self._next = self._clock() + self._pause(self._clock() - begun)
-
-
-TIMES = "seconds.txt"  # beside a saved state: a step and its seconds in each line
 
 
 class StepClock:

@@ -20,6 +20,7 @@ WRITTEN = 1 << 15  # labels that are unpacked at a time
 HEAD = 16  # steps of a plan that are copied for every board
 COST_BITS, SPAN_BITS = 13, 13  # of a packed label; a bit each for solvable, wait and flood follow
 SOLVABLE, WAITS, FLOODED = (1 << COST_BITS + SPAN_BITS + k for k in range(3))
+NO_MOVES = np.full(1, PAD, np.int8).repeat(2).view(np.uint16)[0]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +114,6 @@ def _pair_table() -> np.ndarray:
 
 
 PAIR_OF_MOVES = _pair_table()
-NO_MOVES = np.full(1, PAD, np.int8).repeat(2).view(np.uint16)[0]
 
 
 def make_empty_boards(count: int, size: int) -> Board:

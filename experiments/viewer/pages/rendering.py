@@ -15,6 +15,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.viewer.charts.frame import escape_text
 
 Links = Callable[..., str | None]  # an address and its query as a link from this page; None where it leads nowhere
+T = TypeVar("T", bound=msgspec.Struct)
+LONGEST = 4096  # letters of a value
 
 
 class Crumb(NamedTuple):
@@ -137,10 +139,6 @@ def name_policy(part: str) -> str:
 def plain_words(name: str) -> str:
     """A name of the code for people: `vertex_conflict` is `vertex conflict`."""
     return name.replace("_", " ")
-
-
-T = TypeVar("T", bound=msgspec.Struct)
-LONGEST = 4096  # letters of a value
 
 
 def asked_for(kind: type[T], query: Mapping[str, list[str]]) -> T:

@@ -20,6 +20,7 @@ AXES = ("hole_ratio", "size", "agents", "wait_ratio")
 SHARES = {"solvable": "status = 'solvable'", "undecided": "status = 'undecided'", "wait_required": "wait_required"}
 NUMBERS = tuple(name for name, (kind, _) in COLUMNS.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind))
 NORMAL = 1.96  # standard errors to either side of a 95 % interval
+MOST_COLUMNS = 14  # of a heat map
 
 
 class SweepQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,9 +101,6 @@ def _make_point(
         return SweepPoint(curve, place, mean, None, None, boards)
     half = NORMAL * deviation / boards**0.5
     return SweepPoint(curve, place, mean, mean - half, mean + half, boards)
-
-
-MOST_COLUMNS = 14  # of a heat map
 
 
 def sweep_page(item: Item, query: Mapping[str, list[str]]) -> Page:
