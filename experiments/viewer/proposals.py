@@ -17,7 +17,7 @@ from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.steps import Attempt, Next
 from lakewright.engineer.trial import Trial
-from lakewright.experiments.loop.records.lake_form import LakeForm, to_lake
+from lakewright.experiments.loop.records.lake_form import PRINTED, to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import DecisionRecord, EngineerTraining, read_record
 from lakewright.experiments.loop.redesign.teacher_models import load_teacher, make_engineer
@@ -26,7 +26,6 @@ from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.viewer.catalogue.run_space import RunSpace, describe_next
 
 RECORDED = "recorded"  # the name under which the decision of the run itself is shown
-SHOWN = LakeForm({"design": "config", "next_design": "next_config"})
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -84,7 +83,7 @@ def plain_stage(shown: Shown, about: RunSpace) -> dict[str, Any]:
     fields |= {"next_design": following.design, "source": following.source, "reasons": following.reasons}
     if not about.lake:
         return msgspec.to_builtins(fields, str_keys=True)
-    return SHOWN.to_lake({name: to_lake(value) for name, value in fields.items()})
+    return PRINTED.to_lake({name: to_lake(value) for name, value in fields.items()})
 
 
 def plain_replay(found: Replayed, about: RunSpace) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from lakewright.experiments.loop.records.history import (
     read_chapters,
     read_examination,
 )
-from lakewright.experiments.loop.records.lake_form import to_lake
+from lakewright.experiments.loop.records.lake_form import PRINTED, to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.viewer.catalogue.run_space import find_space
@@ -101,16 +101,15 @@ def _describe_excluded(folder: RunFolder) -> Iterator[str]:
 
 
 def _plain_chapter(chapter: Chapter, lake: bool) -> dict[str, Any]:
-    strata, design, rolled_back = ("sizes", "config", "taken_back") if lake else ("strata", "design", "rolled_back")
-    found: dict[str, Any] = {"name": chapter.name, "pooled": chapter.pooled, strata: chapter.validation.outcomes}
+    found: dict[str, Any] = {"name": chapter.name, "pooled": chapter.pooled, "strata": chapter.validation.outcomes}
     if decision := chapter.decision:
         found |= {"delta": decision.proposal.delta, "verdict": decision.verdict}
     if chapter.trial or chapter.design:  # a trial after the warm-up, too
         found |= {"trial": chapter.trial, "tokens": chapter.tokens}
     if chapter.design:
-        found |= {design: chapter.design, rolled_back: chapter.rolled_back}
+        found |= {"design": chapter.design, "rolled_back": chapter.rolled_back}
     found["seconds"] = chapter.seconds
-    return to_lake(found) if lake else msgspec.to_builtins(found, str_keys=True)
+    return PRINTED.to_lake(to_lake(found)) if lake else msgspec.to_builtins(found, str_keys=True)
 
 
 def _failure_line(tally: Tally) -> str:

@@ -263,6 +263,10 @@ def _pick(tree: Tree, *names: str) -> Tree:
 
 CELL = LakeForm(shown=("cell",), write=_write_cell, read=_read_cell, leaf=True)
 CONFIG = LakeForm({"design": "config"})
+PRINTED = LakeForm(
+    {"design": "config", "next_design": "next_config", "strata": "sizes", "rolled_back": "taken_back"}, leaf=True
+)
+"""The names in tables that commands print as JSON and that are no records."""
 FORMS: dict[type[msgspec.Struct], LakeForm] = {
     Case: LakeForm({"stratum": "size", "place": "step"}, write=_write_case, read=_read_case, leaf=True),
     CellForecast: CELL,
