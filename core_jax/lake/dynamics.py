@@ -137,13 +137,13 @@ def _find_failure(
     illegal = (_is_illegal(size, cell, move) for cell, move in zip(targets, moves, strict=True))
     meeting = ((i, _is_same_cell(targets[i], targets[j])) for i, j in pairs)
     exchanging = ((i, _is_same_cell(targets[i], cells[j]) & _is_same_cell(targets[j], cells[i])) for i, j in pairs)
-    found = {
+    failing = {
         Failure.ILLEGAL_MOVE: enumerate(illegal),
         Failure.HOLE: enumerate(is_hole(cell) for cell in targets),
         Failure.VERTEX_CONFLICT: meeting,
         Failure.SWAP_CONFLICT: exchanging,
     }
-    return _pick_first_code([(kind, i, seen) for kind, agents in found.items() for i, seen in agents], len(cells))
+    return _pick_first_code([(kind, i, seen) for kind, agents in failing.items() for i, seen in agents], len(cells))
 
 
 def _is_illegal(size: int, target: CellArrays, move: jax.Array) -> jax.Array:

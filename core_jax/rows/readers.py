@@ -248,7 +248,7 @@ def _decode_carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
         }
         if issubclass(kind, Row):  # what follows from the board need not be there
             lists = {"size": raw.get("grid"), "agents": raw.get("starts")}
-            raw = {name: len(found) for name, found in lists.items() if isinstance(found, list)} | raw
+            raw = {name: len(values) for name, values in lists.items() if isinstance(values, list)} | raw
     try:
         return convert(raw, kind, place)
     except InputError as error:

@@ -72,18 +72,18 @@ def measure_draws(
             drawn = draw_free(size, 2, holes, seed, first, count)
             return features(drawn, solve(drawn), columns)
     key, sizes, names = make_stream(size, 2, holes, seed), choose_measured_sizes(size, count), list_counted(columns)
-    found = {name: np.empty(count, np.float32 if name in FRACTIONS else np.int16) for name in columns}
+    statistics = {name: np.empty(count, np.float32 if name in FRACTIONS else np.int16) for name in columns}
 
     def measure_block(sizes: Sizes, begin: int) -> None:
         index = np.arange(begin, begin + sizes.block, dtype=np.uint32) + np.uint32(first)
         boards, free, cells = _draw_block(size, key, index, np.int32(holes))
         labels = label_cells(size, sizes, free, cells)
         numbers = _copy_numbers(_count_numbers(names, labels, boards))
-        _write_columns(found, begin, dict(zip(names, numbers, strict=True)))
+        _write_columns(statistics, begin, dict(zip(names, numbers, strict=True)))
 
     kind = (measure_draws.__qualname__, size, sizes, names)
     on_all_cores(lambda begin: make_with_room(measure_block, sizes, begin, count), range(0, count, sizes.block), kind)
-    return found
+    return statistics
 
 
 def list_counted(columns: Collection[str]) -> tuple[str, ...]:

@@ -78,9 +78,9 @@ def conflicts_on_shortest_paths(
     counts = count_sets({"paths": paths} | sets)
     # A shortest path enters each of its cells once, so its cells less one are its length.
     distance = counts.pop("paths") - 1
-    found = {name: jnp.sum(count, axis=0) for name, count in counts.items()}
-    found |= {"makespan_bound": jnp.max(distance, axis=0), "cost_bound": jnp.sum(distance, axis=0)}
-    return {name: jnp.where(by_board(connected) == 1, count, -1) for name, count in found.items()}
+    features = {name: jnp.sum(count, axis=0) for name, count in counts.items()}
+    features |= {"makespan_bound": jnp.max(distance, axis=0), "cost_bound": jnp.sum(distance, axis=0)}
+    return {name: jnp.where(by_board(connected) == 1, count, -1) for name, count in features.items()}
 
 
 def _find_nearer(size: int, free: jax.Array, goals: jax.Array) -> tuple[list[jax.Array], jax.Array]:

@@ -65,10 +65,10 @@ def read_raw(path: str | Path) -> Any:
     try:
         if path.suffix == ".toml":
             return toml_table(data.decode(), str(path))
-        found = msgspec.json.decode(data)
+        decoded = msgspec.json.decode(data)
         if (twice := find_repeated_key(data)) is not None:
             raise InputError(f"{path}: has {twice!r:.60} twice; keep one of them")
-        return found
+        return decoded
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         form = "TOML" if path.suffix == ".toml" else "JSON"
         raise InputError(f"{path}: not {form} ({error}); correct the file") from error

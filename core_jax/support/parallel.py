@@ -86,8 +86,8 @@ def on_all_cores(function: Callable[[A], R], items: Sequence[A], kind: object = 
     if len(items) < 2 or workers() < 2:
         return [on_device(place) for place in range(len(items))]
     with ThreadPoolExecutor(workers()) as pool:
-        found = pool.map(lambda place: in_phase(REST, on_device, place), range(len(items)))
-        return in_phase(WAITING, list, found)
+        results = pool.map(lambda place: in_phase(REST, on_device, place), range(len(items)))
+        return in_phase(WAITING, list, results)
 
 
 def in_blocks(function: Callable[[A], R], batch: A, block: int) -> list[R]:

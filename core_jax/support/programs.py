@@ -100,9 +100,9 @@ class Program(Generic[P, R]):
         def call_flat(*leaves: Any) -> list[Any]:
             given = iter(jax.tree.unflatten(tree, leaves))
             # Not the jitted function, as compiler options are not for one within another.
-            found = self._function(*(args[n] if n in self._static else next(given) for n in range(len(args))))
-            outputs[:] = [_describe_outputs(found)]
-            return jax.tree.leaves(found)
+            results = self._function(*(args[n] if n in self._static else next(given) for n in range(len(args))))
+            outputs[:] = [_describe_outputs(results)]
+            return jax.tree.leaves(results)
 
         # For the device that this thread computes on: a GPU's process has programs for its processor, too.
         platform = _find_device().platform

@@ -82,9 +82,9 @@ def _measure_sampling(
         return sample(model, tokenizer, prompts, **how, scored=ours).answers  # type: ignore[arg-type]
 
     size, agents = tasks[0].size, len(tasks[0].board.starts)
-    found, last = time_call(f"sample, {what}", size, agents, len(prompts) * copies, answers, what="completions")
+    measured, last = time_call(f"sample, {what}", size, agents, len(prompts) * copies, answers, what="completions")
     tokens = sum(map(len, last)) / len(last)
-    return msgspec.structs.replace(found, boards=len(prompts), work=f"{found.work}, {tokens:.0f} tokens each")
+    return msgspec.structs.replace(measured, boards=len(prompts), work=f"{measured.work}, {tokens:.0f} tokens each")
 
 
 def short_warmup(tasks: list) -> tuple[Any, Any]:

@@ -243,8 +243,8 @@ class World(Environment):
         """The true gain in P(valid) of one group of each cell, float [C]."""
         truth, of = self.truth, self._of
         chance = self.predict()
-        found = chance / np.maximum(truth.lapse[of], 1e-9)[:, None]
-        slope = (truth.lapse * truth.slope)[of] * (found * (1 - found)).mean(axis=1)
+        right = chance / np.maximum(truth.lapse[of], 1e-9)[:, None]
+        slope = (truth.lapse * truth.slope)[of] * (right * (1 - right)).mean(axis=1)
         worth = np.array([slope[of == s].mean() for s in range(self.strata)]) * truth.weight
         twisted = np.array([(slope * self._twist)[of == s].mean() for s in range(self.strata)]) * truth.weight
         counts = range(ANSWERS + 1)

@@ -36,9 +36,9 @@ def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int | None
 
     run = RunFolder(folder)
     settings = run.settings()
-    found = read_shown_stage(run, len(run.finished_stages()) - 1 if stage is None else stage)
+    shown = read_shown_stage(run, len(run.finished_stages()) - 1 if stage is None else stage)
     about = find_space(run, settings)
-    print_result(encode_line(plain_stage(found, about)) if json else stage_text(found, about))
+    print_result(encode_line(plain_stage(shown, about)) if json else stage_text(shown, about))
 
 
 @app.command(
@@ -72,8 +72,8 @@ def propose(
     number = len(run.finished_stages()) - 1 if stage is None else stage
     settings = run.settings()
     settings = replace_teacher(settings, teacher or settings.teacher, list(overrides))
-    found, about = ask_teacher(settings, run, number), find_space(run, settings)
-    print_result(encode_line(plain_replay(found, about)) if json else proposal_text(found, about))
+    replayed, about = ask_teacher(settings, run, number), find_space(run, settings)
+    print_result(encode_line(plain_replay(replayed, about)) if json else proposal_text(replayed, about))
 
 
 @app.command(
@@ -113,8 +113,8 @@ def sample(
     run = RunFolder(folder)
     settings = replace_teacher(run.settings(), run.settings().teacher, list(overrides))
     with progress("answers", 2 * answers * len(places), "answers") as bar:
-        found = sample_engineers(make_trainee(settings), run, stage, places, answers, bar.update, trial, out)
-    print_found(found, json, format_samples)
+        sampled = sample_engineers(make_trainee(settings), run, stage, places, answers, bar.update, trial, out)
+    print_found(sampled, json, format_samples)
 
 
 @app.command(
@@ -144,13 +144,13 @@ def replay(
     from lakewright.experiments.viewer.proposals import Replayed, plain_replay, replay_teachers, side_by_side
 
     names = teachers.split(",") if teachers else [name for name in TEACHERS if name not in MODELS]
-    found: list[Replayed] = []
+    proposals: list[Replayed] = []
     designs: dict[tuple[str, int], tuple[Design, RunSpace]] = {}
     for path in (first, *others):
         run = RunFolder(path)
-        found += replay_teachers([replace_teacher(run.settings(), name, list(overrides)) for name in names], run)
+        proposals += replay_teachers([replace_teacher(run.settings(), name, list(overrides)) for name in names], run)
         about = find_space(run, run.settings())
         stages = enumerate(run.finished_stages())
         designs |= {(str(run.folder), number): (stage.design(), about) for number, stage in stages}
-    plain = [plain_replay(one, designs[one.folder, one.stage][1]) for one in found] if json else []
-    print_result(encode_line(plain) if json else side_by_side(found, designs))
+    plain = [plain_replay(one, designs[one.folder, one.stage][1]) for one in proposals] if json else []
+    print_result(encode_line(plain) if json else side_by_side(proposals, designs))

@@ -66,17 +66,17 @@ def _find_class(name: str) -> Callable[[], Any]:
     return load_class(name, {**points, "lake": LAKE}, "environment", ())
 
 
-def _make_environment(found: Callable[[], Any], where: str) -> Any:
+def _make_environment(loaded: Callable[[], Any], where: str) -> Any:
     """An object of a class, whose abstract members and arguments are checked first."""
-    if isinstance(found, type):
-        if not issubclass(found, Environment):
+    if isinstance(loaded, type):
+        if not issubclass(loaded, Environment):
             raise InputError(f"{where}: is not an Environment; derive it from lakewright.engineer.Environment")
-        if missing := sorted(found.__abstractmethods__):
+        if missing := sorted(loaded.__abstractmethods__):
             remedy = "write it" if len(missing) == 1 else "write them"
             raise InputError(f"{where}: it has no {' and no '.join(missing)}; {remedy}")
     needed = [
         parameter.name
-        for parameter in inspect.signature(found).parameters.values()
+        for parameter in inspect.signature(loaded).parameters.values()
         if parameter.default is parameter.empty
         and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
@@ -85,7 +85,7 @@ def _make_environment(found: Callable[[], Any], where: str) -> Any:
         raise InputError(
             f"{where}: its constructor needs {listed}; give defaults, or name a function without arguments"
         )
-    return found()
+    return loaded()
 
 
 def _check_environment(environment: Any, where: str) -> None:

@@ -111,22 +111,22 @@ def sample_engineers(
     space, key = environment.space, make_key(derive_seed(settings.seed, f"stage {number} samples"))
     asked = ask_about(stage.read_evidence(), stage.design(), space, settings.evidence, key)
     engineer, known = make_engineer(settings, environment, stage.design()), stage.read_forecast()
-    found: list[EngineerAnswers] = []
+    answered: list[EngineerAnswers] = []
     proposed: list[list[Design]] = []
     work = SamplesQuestion(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
     with CLAIM.hold_folder(out, work) if out is not None else nullcontext():
         for place, masked in itertools.product(places, (False, True)):
-            saved = out / f"answers-{len(found)}.json" if out is not None else None
+            saved = out / f"answers-{len(answered)}.json" if out is not None else None
             said = _sample_answers(settings, place, asked, masked, answers, on_progress, saved)
             verdicts = [_judge_text(text, space, lambda delta: engineer.judge_delta(delta, known)) for text in said]
-            found.append(_count_answers(place, masked, said, verdicts, stage.design()))
+            answered.append(_count_answers(place, masked, said, verdicts, stage.design()))
             proposed.append([verdict.design for verdict in verdicts if _is_change(verdict, stage.design())])
     if not trial:
-        return found
+        return answered
     winners = _find_winners(trainee, folder, number, proposed)
     return [
         msgspec.structs.replace(one, won=sum(design in winners for design in designs))
-        for one, designs in zip(found, proposed, strict=True)
+        for one, designs in zip(answered, proposed, strict=True)
     ]
 
 

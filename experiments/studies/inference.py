@@ -46,16 +46,16 @@ def run_paired_tests(
     arms: the outcome of each arm by seed. resamples: how many the bootstrap draws. Two-sided paired t-tests; Holm 1979
     over those that can be made.
     """
-    found = []
+    compared = []
     for arm, other in family:
         shared = sorted(arms.get(arm, {}).keys() & arms.get(other, {}).keys())
         if len(shared) > 1:
             pairs = np.array([(arms[arm][seed], arms[other][seed]) for seed in shared])
-            found.append((arm, other, pairs))
-    values = [_p_value(pairs) for _, _, pairs in found]
+            compared.append((arm, other, pairs))
+    values = [_p_value(pairs) for _, _, pairs in compared]
     return [
         PairedTest(arm, other, _estimate_statistic(pairs[:, 0] - pairs[:, 1], resamples), len(pairs), value, corrected)
-        for (arm, other, pairs), value, corrected in zip(found, values, correct_by_holm(values), strict=True)
+        for (arm, other, pairs), value, corrected in zip(compared, values, correct_by_holm(values), strict=True)
     ]
 
 

@@ -152,7 +152,7 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
     early = stopped.stages if stopped else {}
     missing = [planned for planned in plan.runs if planned not in done and planned.name not in early]
     names = list(dict.fromkeys(planned.arm for planned in done))
-    solved = {name: np.array([int(digit) for digit in found.valid]) for name, found in judged.items()}
+    solved = {name: np.array([int(digit) for digit in validation.valid]) for name, validation in judged.items()}
     return Results(
         budget=plan.spec.budget,
         baseline=plan.spec.baseline,
@@ -279,7 +279,7 @@ def sum_up_arm(
         return float(np.mean([value(run) for run in runs]))
 
     def mean_if_known(value: Callable[[RunResult], float | None]) -> float | None:
-        known = [found for run in runs if (found := value(run)) is not None]
+        known = [number for run in runs if (number := value(run)) is not None]
         return float(np.mean(known)) if known else None
 
     return ArmResult(

@@ -43,8 +43,8 @@ def tabulate_results(results: Results) -> str:
     missing += [f"{name} cannot finish: {reason}" for name, reason in list(results.unable.items())[:MOST_NAMED]]
     tests = [
         *map(_test_line, results.tests),
-        *(f"along: {_test_line(found)}" for found in results.along),
-        *(f"p: {_test_line(found)}" for found in results.likely),
+        *(f"along: {_test_line(test)}" for test in results.along),
+        *(f"p: {_test_line(test)}" for test in results.likely),
     ]
     return "\n".join(
         [

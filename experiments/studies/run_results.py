@@ -99,16 +99,16 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
         space: The run's design space.
     """
     stages, lake = _list_stages(run, planned), planned.settings.lake
-    strata, found = judged.outcomes, judged.pooled
+    strata, pooled = judged.outcomes, judged.pooled
     decisions = [decision for stage in stages if (decision := find_record(stage.proposal, DecisionRecord))]
     trials = [trial for stage in stages if (trial := find_record(stage.trial, Trial))]
     return RunResult(
         arm=planned.arm,
         seed=planned.seed,
-        valid=100 * found.valid_rate,
-        gain=100 * found.valid_rate - 100 * before.valid_rate,
-        forced=100 * found.traits[WAIT].valid_rate if lake else None,
-        optimal=100 * found.rate(found.grades[OPTIMAL]) if lake else None,
+        valid=100 * pooled.valid_rate,
+        gain=100 * pooled.valid_rate - 100 * before.valid_rate,
+        forced=100 * pooled.traits[WAIT].valid_rate if lake else None,
+        optimal=100 * pooled.rate(pooled.grades[OPTIMAL]) if lake else None,
         sizes=valid_by_stratum(strata),
         tokens=count_run_tokens(run, len(stages)),
         stages=len(stages),
@@ -124,7 +124,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
         forced_sizes=valid_with_trait(strata, WAIT) if lake else {},
         drawn=[stage.design().strata for stage in stages],
         as_taught=[share for stage in stages if (share := _as_taught(planned.settings, stage, space)) is not None],
-        rates={} if lake else _map_rates(found),
+        rates={} if lake else _map_rates(pooled),
         traits={} if lake else valid_by_trait(strata),
         probability=average_probability(judged),
     )

@@ -73,7 +73,7 @@ def check_trials(out: Path, count: int, boards: int) -> TrialReliability:
     """
     folder = StudyFolder(out)
     plan = CLAIM.read_work(out)
-    trials = [found for planned in plan.runs for found in _list_trials(folder, planned)]
+    trials = [trial for planned in plan.runs for trial in _list_trials(folder, planned)]
     if len(trials) < count:
         raise InputError(f"{out}: holds {len(trials)} trials so far; give --count {len(trials)} or fewer")
     chosen = [trials[place] for place in np.linspace(0, len(trials) - 1, count).round().astype(int)]

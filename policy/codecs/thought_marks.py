@@ -80,9 +80,9 @@ def find_marks(tokenizer: PreTrainedTokenizerFast) -> list[Marks]:
         except Exception:  # a template refuses what it likes
             continue
         before, _, after = text.partition(thought)
-        between, found, _ = after.partition(said)
+        between, separator, _ = after.partition(said)
         begin = before[len(prompt) :].strip() if before.startswith(prompt) else ""
         begin = begin or before.strip().rpartition("\n")[2]  # of a prompt that begins the thought itself
-        if found and begin and between.strip():
+        if separator and begin and between.strip():
             return [(begin, between.strip())]
     return []

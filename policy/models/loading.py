@@ -159,14 +159,14 @@ def _merge_adapter(folder: Path, dtype: torch.dtype | Literal["auto"]) -> PreTra
     names = getattr(base, "_checkpoint_conversion_mapping", {})  # of layers that had other names once
     # PeftModel.from_pretrained does the same, but only warns of what is missing.
     tuned = PeftModel(base, config)
-    found = tuned.load_adapter(str(folder), "default", key_mapping=names, ignore_mismatched_sizes=True)
+    loaded = tuned.load_adapter(str(folder), "default", key_mapping=names, ignore_mismatched_sizes=True)
     there = load_file(folder / ADAPTER_MODEL)
     wanted = get_peft_model_state_dict(tuned, save_embedding_layers=False)
     check_weights(
         folder,
         there.items(),
-        missing=[key.replace(".default.", ".") for key in found.missing_keys],  # as the file names them
-        unexpected=[key.replace(".default.", ".") for key in found.unexpected_keys],
+        missing=[key.replace(".default.", ".") for key in loaded.missing_keys],  # as the file names them
+        unexpected=[key.replace(".default.", ".") for key in loaded.unexpected_keys],
         mismatched=compare_shapes(_map_shapes(there), _map_shapes(wanted)),
         owner="this adapter",
     )

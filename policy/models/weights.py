@@ -27,13 +27,13 @@ def read_weights(source: str | Path, place: str | Path | None = None, **given: A
     """
     # Without these two, transformers fills what is missing with random numbers, and says so in a log at most.
     checked: dict[str, Any] = {"output_loading_info": True, "ignore_mismatched_sizes": True}
-    model, found = AutoModelForCausalLM.from_pretrained(str(source), trust_remote_code=False, **checked, **given)
+    model, report = AutoModelForCausalLM.from_pretrained(str(source), trust_remote_code=False, **checked, **given)
     check_weights(
         source if place is None else place,
         list_tensors(model),
-        missing=_drop_tied(model, found["missing_keys"]),
-        unexpected=found["unexpected_keys"],
-        mismatched=found["mismatched_keys"],
+        missing=_drop_tied(model, report["missing_keys"]),
+        unexpected=report["unexpected_keys"],
+        mismatched=report["mismatched_keys"],
         owner=f"a {model.config.model_type} model",
     )
     return model

@@ -31,14 +31,14 @@ def read_paths(text: str, place: str) -> list[list[Square]]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        found = _LINE.fullmatch(line.strip())
-        if found is None or int(found[1]) != len(paths):
+        match = _LINE.fullmatch(line.strip())
+        if match is None or int(match[1]) != len(paths):
             raise InputError(
                 f"{place}:{number}: {line!r:.40} is out of place; give `Agent {len(paths)}: (row,column)->`"
             )
-        cells = [(int(row), int(column)) for row, column in _CELL.findall(found[2])]
-        if _CELL.sub("", found[2]).strip() or not cells:
-            raise InputError(f"{place}:{number}: {found[2]!r:.40} are not cells; write (row,column)->(row,column)->")
+        cells = [(int(row), int(column)) for row, column in _CELL.findall(match[2])]
+        if _CELL.sub("", match[2]).strip() or not cells:
+            raise InputError(f"{place}:{number}: {match[2]!r:.40} are not cells; write (row,column)->(row,column)->")
         paths.append(cells)
     if not paths:
         raise InputError(f"{place}: no line `Agent 0: (row,column)->`; the solver found no plan")

@@ -60,11 +60,11 @@ def read_board(data: Any, schedule: Any, name: str, place: str) -> Row:
         goals.append(_read_cell(agent["goal"], f"{place}: agents[{number}].goal"))
         names.append(str(agent.get("name", f"agent{number}")))
     check_agents(grid, starts, goals, place)
-    found = (schedule if isinstance(schedule, Mapping) else data).get("schedule")
+    plans = (schedule if isinstance(schedule, Mapping) else data).get("schedule")
     plan = None
-    if found is not None:
-        named = zip(_choose_names(names, found), starts, strict=True)
-        plan = [_read_path(found, agent, start, place) for agent, start in named]
+    if plans is not None:
+        named = zip(_choose_names(names, plans), starts, strict=True)
+        plan = [_read_path(plans, agent, start, place) for agent, start in named]
     return Row(name, len(grid), len(agents), grid, starts, goals, plan=plan)
 
 

@@ -82,14 +82,14 @@ def ask_server(settings: EndpointSettings, temperature: float, spending: Spendin
         before = endpoint.spent
         try:
             with spending:
-                found = answer(messages, schema, seed)
+                reply = answer(messages, schema, seed)
         except BudgetSpentError:
             cap = settings.max_cost
             raise UnansweredError(f"the cost cap of {cap} dollars leaves no room for a question") from None
         except EndpointError as error:
             raise UnansweredError(str(error)) from error
         # A server that does not count is charged by the length of its answer.
-        counted = token_estimate(found.text) if found.completion_tokens is None else found.completion_tokens
-        return Reply(found.text, min(counted, settings.max_tokens), endpoint.spent - before)
+        counted = token_estimate(reply.text) if reply.completion_tokens is None else reply.completion_tokens
+        return Reply(reply.text, min(counted, settings.max_tokens), endpoint.spent - before)
 
     return ask

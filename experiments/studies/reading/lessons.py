@@ -214,7 +214,7 @@ def draw_decisions(
     They are drawn like the pairs of the test, with another seed; stratum and column are random.
     """
     rng, form, space = np.random.default_rng([work.seed, 1]), FORMS[work.form], environment.space
-    columns, found = _list_columns(work, space), list[LessonDecision]()
+    columns, decisions = _list_columns(work, space), list[LessonDecision]()
     more, less = (_encode(choose_word(sign), tokenizer) for sign in (1, -1))
     shared = common_prefix([more, less])
     for number in range(work.lessons):
@@ -225,8 +225,8 @@ def draw_decisions(
         gains = [measure_delta(delta, shown.design, truth, environment) for delta in steps]
         messages = write_decision(form, shown, (stratum, column), space)
         prompt = [*json_prompt(tokenizer, messages), *_encode(BEGUN, tokenizer), *more[:shared]]
-        found.append(LessonDecision(prompt, more[shared], less[shared], gains[0] - gains[1]))
-    return found
+        decisions.append(LessonDecision(prompt, more[shared], less[shared], gains[0] - gains[1]))
+    return decisions
 
 
 def make_worth_loss(decisions: Sequence[LessonDecision]) -> Loss:
