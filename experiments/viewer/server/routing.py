@@ -1,4 +1,4 @@
-"""The application: pages and their cache, what the editor asks, exports and static files.
+"""The application: pages, what the editor asks, exports and static files, and who may ask for them.
 
 `serve_pages` finds a free port of the loopback address, prints the address, and runs until it is interrupted.
 """
@@ -11,13 +11,10 @@ import sys
 import threading
 import time
 import webbrowser
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import parse_qs, quote, urlencode
 
-import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -29,15 +26,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.rows import Row
 from lakewright.core_jax.support import keep_compiled_programs
-from lakewright.experiments.boards.formats.movingai import map_text, scenario_text
-from lakewright.experiments.viewer.catalogue.board_tables import table_of
 from lakewright.experiments.viewer.catalogue.discovery import DEEPEST, Catalogue, Kind, MissingError, stamp_of_item
 from lakewright.experiments.viewer.pages.rendering import Page, render_page, static_files
 from lakewright.experiments.viewer.pages.routes import page_for
-from lakewright.experiments.viewer.pictures.played_plans import make_example, moving_svg, still_svg
 from lakewright.experiments.viewer.server.answering import Answering
+from lakewright.experiments.viewer.server.exports import export_board
+from lakewright.experiments.viewer.server.page_cache import PageCache
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -59,14 +54,6 @@ BEFORE_NAME = {"stage": 1, "problems": 1, "boards": 2, "board": 3} | dict.fromke
 )
 LONGEST_ADDRESS = 16_384
 LOG = logging.getLogger("lakewright.view")
-MOST_LETTERS = 1 << 25  # of all cached pages together
-FORMS = {
-    "row": (".jsonl", "application/jsonl"),
-    "map": (".map", "text/plain"),
-    "scen": (".scen", "text/plain"),
-    "svg": (".svg", "image/svg+xml"),
-    "moving": ("_moving.svg", "image/svg+xml"),
-}
 HOST = "127.0.0.1"
 
 
@@ -230,79 +217,6 @@ async def _serve_static(request: Request) -> Response:
         return Response("not here", 404, media_type="text/plain")
     kind = KINDS.get(Path(name).suffix, "text/plain")
     return Response(static_files()[name], media_type=kind, headers={"cache-control": "no-cache"})
-
-
-class _CachedPage(NamedTuple):
-    stamp: str
-    html: str
-
-
-class PageCache:
-    """The pages last asked for, by their address; as many as fit in MOST_LETTERS."""
-
-    def __init__(self) -> None:
-        self._pages: OrderedDict[str, _CachedPage] = OrderedDict()
-        self._lock = threading.Lock()
-        self._letters = 0
-
-    def find_page(self, address: str, stamp: str) -> str | None:
-        """The page, if it was cached under the same stamp."""
-        with self._lock:
-            cached = self._pages.get(address)
-            if cached is None or cached.stamp != stamp:
-                return None
-            self._pages.move_to_end(address)
-            return cached.html
-
-    def keep_page(self, address: str, stamp: str, html: str) -> None:
-        """Caches a page; the least recently used ones are dropped for it."""
-        with self._lock:
-            if before := self._pages.pop(address, None):
-                self._letters -= len(before.html)
-            self._pages[address] = _CachedPage(stamp, html)
-            self._letters += len(html)
-            while self._letters > MOST_LETTERS:
-                self._letters -= len(self._pages.popitem(last=False)[1].html)
-
-
-def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: str, form: str) -> Response:
-    """A board of a table as a file to download.
-
-    Args:
-        catalogue: What is shown.
-        kind: The kind of item that has the board.
-        part: The table of the item.
-        place: The row of the table.
-        name: The name of the item.
-        form: One of FORMS.
-
-    Raises InputError if the board or the form doesn't exist.
-    """
-    if form not in FORMS:
-        raise InputError(f"form is {form!r:.40}; choose from {', '.join(FORMS)}")
-    if kind not in list(Kind):
-        raise MissingError(f"{kind!r:.40} has no boards")
-    tile, _ = table_of(catalogue, catalogue.find(Kind(kind), name), part).at(place)
-    if tile.row is None:
-        raise InputError(f"row {place} is not a board: {tile.problem}")
-    ending, media = FORMS[form]
-    headers = {"content-disposition": f'attachment; filename="board_{place}{ending}"'}
-    return Response(_WRITERS[form](tile.row), media_type=media, headers=headers)
-
-
-def _write_moving(row: Row) -> str:
-    if row.plan is None:
-        raise InputError("this board has no plan to animate; export its picture")
-    return moving_svg(make_example(row, row.plan))
-
-
-_WRITERS = {
-    "row": lambda row: msgspec.json.encode(row) + b"\n",
-    "map": map_text,
-    "scen": lambda row: scenario_text(row, "board.map"),
-    "svg": still_svg,
-    "moving": _write_moving,
-}
 
 
 def serve_pages(paths: Sequence[Path], port: int = 0, browser: bool = False) -> None:
