@@ -12,10 +12,10 @@ import numpy as np
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import read_config
-from lakewright.experiments.boards.evaluation.scores import PUBLISHED
 from lakewright.experiments.studies.learning_curves import Curve, average_curve, sum_up_reached
 from lakewright.experiments.studies.results import Results
 from lakewright.experiments.studies.run_results import RunResult
+from lakewright.experiments.viewer.charts.evaluation_plot import PUBLISHED
 
 DATA = Path(__file__).parents[1] / "data"
 OTHERS = "other sizes"

@@ -101,7 +101,7 @@ def evaluate(
         raise InputError("--prompt is row, but a --solver reads no prompt; leave it out")
     from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings
     from lakewright.experiments.boards.evaluation.evaluator import evaluate_on_benchmark as evaluate_in
-    from lakewright.experiments.boards.evaluation.scores import tabulate_summary
+    from lakewright.experiments.boards.evaluation.score_table import tabulate_summary
     from lakewright.experiments.viewer.charts.evaluation_plot import write_plots
 
     if who.endpoint and where.chosen() != HERE:

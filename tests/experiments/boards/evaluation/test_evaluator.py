@@ -8,7 +8,7 @@ from lakewright.experiments.boards.evaluation import evaluator
 from lakewright.experiments.boards.evaluation.answerers import AnswerRow
 from lakewright.experiments.boards.evaluation.evaluation_set import read_set, spread_rows
 from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, JudgedRow, judge_rows
-from lakewright.experiments.boards.evaluation.scores import tabulate_summary
+from lakewright.experiments.boards.evaluation.score_table import tabulate_summary
 from lakewright.experiments.jobs.resumable.journal import LineJournal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved

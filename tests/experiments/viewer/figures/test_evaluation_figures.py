@@ -17,7 +17,8 @@ import pytest
 from lakewright.core_jax.rows import write_rows
 from lakewright.experiments.boards.evaluation.answerers import AnswerRow
 from lakewright.experiments.boards.evaluation.evaluator import JudgedRow
-from lakewright.experiments.boards.evaluation.scores import Summary, score_answers, tabulate_summary
+from lakewright.experiments.boards.evaluation.score_table import tabulate_summary
+from lakewright.experiments.boards.evaluation.scores import Summary, score_answers
 from tests.support.samples.evaluations import CertifiedAnswers, run_evaluation, write_plan
 from tests.support.samples.finished_run import board
 from tests.support.servers.viewer_client import client, page
