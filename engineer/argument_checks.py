@@ -8,7 +8,8 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.results import RolloutGroup
-from lakewright.engineer.cells import MOST_REWARD, is_finite, is_reward, is_spread, is_whole_number, list_parts
+from lakewright.engineer.bounds import MOST_REWARD, is_reward, is_spread, is_whole_number
+from lakewright.engineer.cells import is_finite, list_parts
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.abilities import check_abilities
 from lakewright.engineer.difficulty.forecasting import Forecast

@@ -18,7 +18,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, locked
-from lakewright.engineer.cells import is_whole_number
+from lakewright.engineer.bounds import is_whole_number
 from lakewright.engineer.delta import describe_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.guard import check_draws, check_guard

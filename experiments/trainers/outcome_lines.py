@@ -12,8 +12,9 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import decode_line, make_whole, refuse_pipe
+from lakewright.engineer.bounds import MOST_REWARD, WholeNumber, is_reward
 from lakewright.engineer.calls import show
-from lakewright.engineer.cells import MOST_REWARD, Cell, WholeNumber, is_reward, stratum_of
+from lakewright.engineer.cells import Cell, stratum_of
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import DesignSpace
 

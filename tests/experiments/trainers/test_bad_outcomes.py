@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lakewright.engineer.cells import MOST_REWARD
+from lakewright.engineer.bounds import MOST_REWARD
 from tests.experiments.trainers.test_outcomes import GOOD, append, make_answers, read
 from tests.support.samples.engineer_folders import begin_engineer
 
