@@ -266,7 +266,7 @@ CONFIG = LakeForm({"design": "config"})
 PRINTED = LakeForm(
     {"design": "config", "next_design": "next_config", "strata": "sizes", "rolled_back": "taken_back"}, leaf=True
 )
-"""The names in what commands print as JSON beside records."""
+"""Names of the lake in JSON that commands print."""
 FORMS: dict[type[msgspec.Struct], LakeForm] = {
     Case: LakeForm({"stratum": "size", "place": "step"}, write=_write_case, read=_read_case, leaf=True),
     CellForecast: CELL,

@@ -15,7 +15,7 @@ from lakewright.experiments.viewer.pictures.played_plans import make_example, mo
 
 
 class ExportForm(NamedTuple):
-    """A form of file. ending: what its name ends in. media: its media type. write: makes its content from a row."""
+    """A form of file. ending: the end of its name. media: its media type. write: makes its content from a row."""
 
     ending: str
     media: str
