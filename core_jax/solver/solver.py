@@ -15,7 +15,7 @@ import numpy as np
 from lakewright.core_jax.lake.bitboards import BOARDS_PER_WORD, by_word, cell_index, pack_cells
 from lakewright.core_jax.lake.board_arrays import check_boards
 from lakewright.core_jax.lake.label_batches import join_labels, round_horizon, take_rows, with_rows
-from lakewright.core_jax.solver.accelerator.sizes import suits_device
+from lakewright.core_jax.solver.accelerator.sizes import suits_device, suits_teams
 from lakewright.core_jax.solver.memory import check_memory
 from lakewright.core_jax.solver.single_agent.certificate import Certified, certify_boards
 from lakewright.core_jax.solver.single_agent.distances import NO_PATH, measure_distances
@@ -46,8 +46,9 @@ def solve(
 
     Shortest paths that never meet decide most boards; the others are flooded for two agents, searched for more. On a
     GPU `solve_on_device` labels boards of two agents, of at most 16x16 if the GPU's memory holds a block of them; the
-    host labels all others. Where they are labelled changes no label. Raises InputError on wrong arrays, see
-    `check_boards`, on too many agents, or if the boards take too much memory.
+    host labels all others. Where they are labelled changes no label. `label_boards` returns no plans and is faster for
+    three agents there. Raises InputError on wrong arrays, see `check_boards`, on too many agents, or if the boards take
+    too much memory.
 
     Args:
         boards: with leading axis B, any B >= 1.
@@ -59,6 +60,26 @@ def solve(
     Returns: `Labels` of numpy arrays with leading axis B.
     """
     return solve_with_stages(boards, makespan_plans, budget, wanted).labels
+
+
+@stated_settings()
+def label_boards(boards: Board) -> Labels:
+    """Labels a batch of boards as `solve` does, for callers who need no plans: `moves` is int8 [B, K, 0].
+
+    On a GPU `label_teams_on_device` labels boards of three agents, of at most 8x8 if the GPU's memory holds a block of
+    them; `solve` labels all others. Where they are labelled changes no label, except that FLOOD may stand for SEARCH as
+    the `certificate`. Raises InputError as `solve`.
+
+    Args:
+        boards: with leading axis B, any B >= 1.
+    """
+    boards = check_boards(boards)
+    if boards.starts.shape[1] == 3 and on_gpu() and suits_teams(boards.holes.shape[-1]):
+        from lakewright.core_jax.solver.accelerator.team_labels import label_teams_on_device  # takes its time
+
+        return label_teams_on_device(boards)
+    labels = solve(boards)
+    return dataclasses.replace(labels, moves=labels.moves[..., :0])
 
 
 @stated_settings()

@@ -11,7 +11,7 @@ from jax import export
 from lakewright.core_jax import solver
 from lakewright.core_jax.generator import attempts, device_attempts, uniform_boards
 from lakewright.core_jax.lake import EnvParams, environment, verification
-from lakewright.core_jax.solver.accelerator import plan_walks, shortest_paths
+from lakewright.core_jax.solver.accelerator import plan_walks, shortest_paths, team_floods
 from lakewright.core_jax.solver.accelerator.makespan_floods import flood_for_makespans
 from lakewright.core_jax.solver.single_agent.certificate import certify_boards
 from lakewright.core_jax.solver.single_agent.distances import measure_distances
@@ -65,12 +65,12 @@ def played(key, params):
     return environment.step(second, state, jnp.zeros(2, jnp.int8), params)
 
 
-def free_cells() -> tuple[tuple, np.ndarray]:
-    return (np.zeros(COUNT, np.uint32),), np.zeros((4, COUNT), np.int32)
+def free_cells(ends: int = 4) -> tuple[tuple, np.ndarray]:
+    return (np.zeros(COUNT, np.uint32),), np.zeros((ends, COUNT), np.int32)
 
 
-def flooded() -> tuple:
-    return *free_cells(), np.arange(32, dtype=np.int32), np.int32(0)
+def flooded(ends: int = 4) -> tuple:
+    return *free_cells(ends), np.arange(32, dtype=np.int32), np.int32(0)
 
 
 def stream() -> device_attempts.Stream:
@@ -112,6 +112,15 @@ PROGRAMS = {
     "single paths on accelerators": lambda: (shortest_paths.measure_paths, SIZE, *free_cells()),
     "makespans on accelerators": lambda: (flood_for_makespans, SIZE, *flooded()),
     "sums of costs on accelerators": lambda: (plan_walks.flood_for_costs, SIZE, 16, *flooded()),
+    "makespans of teams on accelerators": lambda: (team_floods.flood_for_team_makespans, SIZE, *flooded(6)),
+    "sums of costs of teams on accelerators": lambda: (
+        team_floods.flood_for_team_costs,
+        SIZE,
+        False,
+        *free_cells(6),
+        np.zeros(COUNT, np.int32),
+        *flooded()[2:],
+    ),
     "environment": lambda: (jax.jit(played), jax.random.key(0), params()),
 }
 

@@ -85,9 +85,15 @@ class CostFlood:
         b_parked = pair_sets(self.size, tuple(word[0] for word in alone), self.home[1])
         return unite(a_parked, b_parked)
 
-    def grow(self, older: JointSet, last: JointSet, alone: CellSet) -> JointSet:
-        """R_c. older, last: R_{c-2} and R_{c-1}. alone: V words [2, G], the cells within c moves of home."""
-        before = find_preceding_set(self.size, older, waits=True)
+    def grow(self, older: JointSet, last: JointSet, alone: CellSet, waits: bool = True) -> JointSet:
+        """R_c, or, without waits, the states from which some plan of a cost of at most c never waits.
+
+        Args:
+            older, last: R_{c-2} and R_{c-1}.
+            alone: V words [2, G], the cells within c moves of home.
+            waits: whether agents may wait.
+        """
+        before = find_preceding_set(self.size, older, waits)
         legal = make_legal_set(self.size, self.free)
         found = zip(last, self.park(alone), before, legal, strict=True)
         return settle(tuple((x | y | z) & allowed for x, y, z, allowed in found))

@@ -9,7 +9,6 @@ depend on its group.
 """
 
 import dataclasses
-from collections.abc import Iterator
 from functools import partial
 
 import chex
@@ -34,6 +33,13 @@ from lakewright.core_jax.solver.accelerator.packing import (
     write_labels,
 )
 from lakewright.core_jax.solver.accelerator.plan_walks import flood_for_costs
+from lakewright.core_jax.solver.accelerator.row_groups import (
+    flood_unknown,
+    order_flagged,
+    order_unknown,
+    sort_rows,
+    split_rows,
+)
 from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE, find_disjoint_paths, measure_paths
 from lakewright.core_jax.solver.accelerator.sizes import (
     SMALLEST,
@@ -51,7 +57,6 @@ from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import Board, Labels
 
 DEPTH_FACTOR = 4  # how many times as deep the next flood of sums of costs looks
-LAST = 1 << 30  # a key above all others
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,10 +111,10 @@ def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
 
 def _solve_rows(boards: Board, sizes: Sizes, begin: int) -> PackedLabels:
     rows = jax.tree.map(lambda field: field[begin : begin + sizes.block], boards)
-    return solve_block(sizes, _fill_up(rows, sizes.block))
+    return solve_block(sizes, fill_up(rows, sizes.block))
 
 
-def _fill_up(boards: Board, count: int) -> Board:
+def fill_up(boards: Board, count: int) -> Board:
     """Boards of numpy arrays, filled up to a number of boards with copies of the last."""
     short = count - len(boards.holes)
     if not short:
@@ -145,7 +150,7 @@ def label_cells(
         furthest, found = 0, ~wanted
         moves = jnp.full((round_horizon(0), cells.shape[1]), IDLE, jnp.uint8)
     makespan, cost, is_open = _begin_labels(paths.distance, found)
-    unknown = (makespan, is_open, paths.distance)
+    unknown = (makespan, paths.distance)
     makespan = in_phase("floods of makespans", _find_makespans, size, sizes, free, cells, unknown)
     is_live = is_open & (makespan >= 0)
     known = (makespan, jnp.where(is_open & ~is_live, jnp.int32(-1), cost), is_live, paths.distance)
@@ -154,7 +159,7 @@ def label_cells(
 
 
 def _find_makespans(
-    size: int, sizes: Sizes, free: CellSet, cells: jax.Array, known: tuple[jax.Array, jax.Array, jax.Array]
+    size: int, sizes: Sizes, free: CellSet, cells: jax.Array, known: tuple[jax.Array, jax.Array]
 ) -> jax.Array:
     """The makespans of all boards, int32 [B]; -1 if unsolvable.
 
@@ -162,17 +167,11 @@ def _find_makespans(
         size: n, the cells on a side of the boards.
         sizes: sizes of blocks and groups.
         free, cells: the boards.
-        known: makespans of boards that are not open, which boards are open, and the distances.
+        known: makespans, UNKNOWN of open boards, and the distances.
     """
-    makespan, is_open, distance = known
-    # Floods of boards at similar distances end at about the same layer. What a group leaves open is few boards of all
-    # groups, which are flooded to their end.
-    order, count = _order_by_distance(is_open, distance)
-    for group, spare in ((sizes.flood, sizes.flood // SPARE), (sizes.tail, 0)):
-        for rows, into in _split_rows(order, int(count), group):
-            makespan = _put_numbers(makespan, into, flood_for_makespans(size, free, cells, rows, jnp.int32(spare)))
-        order, count = _order_unknown(makespan)
-    return makespan
+    makespan, distance = known
+    flood = partial(flood_for_makespans, size, free, cells)
+    return flood_unknown(makespan, _bound_makespans(distance), sizes, flood)
 
 
 def _find_costs(
@@ -199,19 +198,13 @@ def _find_costs(
     while (left := int(count)) > 0:
         if len(moves) < depth:
             moves = jnp.pad(moves, ((0, depth - len(moves)), (0, 0)), constant_values=IDLE)
-        for rows, into in _split_rows(order, left, group):
+        for rows, into in split_rows(order, left, group):
             found = flood_for_costs(size, depth, free, cells, rows, jnp.int32(spare))
             cost, wait, moves = _put_costs((cost, wait, moves), into, found)
-        order, count = _order_unknown(cost)
+        order, count = order_unknown(cost)
         # A deeper flood saves more layers, so it takes fewer boards, and no more memory than the first.
         depth, group, spare = DEPTH_FACTOR * depth, max(min(sizes.tail, group // DEPTH_FACTOR), SMALLEST), 0
     return cost, wait, moves
-
-
-def _split_rows(order: jax.Array, count: int, group: int) -> Iterator[tuple[jax.Array, jax.Array]]:
-    """Groups of the first `count` rows of an order: which to read, and where to write."""
-    for begin in range(0, count, group):
-        yield _take_rows(group, order, jnp.int32(begin), jnp.int32(count))
 
 
 def copy_back(sizes: Sizes, labels: DeviceLabels) -> PackedLabels:
@@ -219,13 +212,13 @@ def copy_back(sizes: Sizes, labels: DeviceLabels) -> PackedLabels:
     words, head, longer, dearest = pack_labels(labels.makespan, labels.cost, labels.wait, labels.flooded, labels.moves)
     words.copy_to_host_async()
     head.copy_to_host_async()
-    order, count = _order_flagged(longer)
+    order, count = order_flagged(longer)
     furthest, dearest = labels.furthest, int(dearest)
     if (most := max(2 * furthest, dearest)) >> COST_BITS:
         raise InputError(f"costs of up to {most} do not fit into {COST_BITS} bits; set JAX_PLATFORMS=cpu")
     horizon, long = round_horizon(max(furthest, dearest)), int(count)
     # Few plans are longer, so they are copied in small groups, and only their numbers of all boards'.
-    groups = [(pack_rest(horizon, labels.moves, rows), rows) for rows, _ in _split_rows(order, long, sizes.tail)]
+    groups = [(pack_rest(horizon, labels.moves, rows), rows) for rows, _ in split_rows(order, long, sizes.tail)]
     for field in jax.tree.leaves(groups):
         field.copy_to_host_async()
     rest = [np.zeros((0, 2, (horizon - HEAD) // 2), np.uint8), *(np.asarray(some) for some, _ in groups)]
@@ -245,51 +238,16 @@ def _begin_labels(distance: jax.Array, found: jax.Array) -> tuple[jax.Array, jax
 
 
 @program
-def _order_by_distance(is_open: jax.Array, distance: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The open boards first, by rising distance: int32 [B]; and how many they are."""
-    key = jnp.max(distance, axis=0) * 1024 + jnp.min(distance, axis=0)
-    return _sort_rows(is_open, key)
+def _bound_makespans(distance: jax.Array) -> jax.Array:
+    """Similar numbers, int32 [B], for boards whose floods of makespans end at about the same layer."""
+    return jnp.max(distance, axis=0) * 1024 + jnp.min(distance, axis=0)
 
 
 @program
 def _order_by_bound(is_live: jax.Array, makespan: jax.Array, distance: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The live boards first, by a rising lower bound of their cost: int32 [B]; and how many they are."""
     bound = jnp.maximum(jnp.sum(distance, axis=0, dtype=jnp.int32), makespan + jnp.min(distance, axis=0))
-    return _sort_rows(is_live, bound)
-
-
-@program
-def _order_unknown(number: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The boards whose number is UNKNOWN first: int32 [B]; and how many they are."""
-    return _sort_rows(number == UNKNOWN, jnp.zeros_like(number))
-
-
-@program
-def _order_flagged(flag: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The boards with a flag first: int32 [B]; and how many they are."""
-    return _sort_rows(flag, jnp.zeros(flag.shape, jnp.int32))
-
-
-def _sort_rows(first: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-    key = jnp.where(first, key, jnp.int32(LAST))
-    rows = lax.iota(jnp.uint32, key.shape[0])
-    # Two unsigned words, which a GPU sorts by radix.
-    _, order = lax.sort((key.astype(jnp.uint32), rows), num_keys=1, is_stable=True)
-    return order.astype(jnp.int32), jnp.sum(first, dtype=jnp.int32)
-
-
-@program(static_argnums=0)
-def _take_rows(group: int, order: jax.Array, begin: jax.Array, count: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A group of rows to read, int32 [G], and where to write them: what is beyond `count` goes nowhere."""
-    places = begin + lax.iota(jnp.int32, group)
-    inside = places < count
-    rows = order[jnp.where(inside, places, begin)]
-    return rows, jnp.where(inside, rows, order.shape[0] + places)
-
-
-@program
-def _put_numbers(numbers: jax.Array, into: jax.Array, found: jax.Array) -> jax.Array:
-    return numbers.at[into].set(found, mode="drop", unique_indices=True)
+    return sort_rows(is_live, bound)
 
 
 @program

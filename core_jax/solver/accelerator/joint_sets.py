@@ -102,5 +102,5 @@ def settle(states: JointSet) -> JointSet:
 
 def differ_anywhere(states: JointSet, others: JointSet) -> jax.Array:
     """Return whether two sets differ, for each board: bool [G]."""
-    words = [lax.reduce(x ^ y, jnp.uint32(0), lax.bitwise_or, (0, 1)) for x, y in zip(states, others, strict=True)]
-    return functools.reduce(jnp.bitwise_or, words) != 0
+    changed = functools.reduce(jnp.bitwise_or, [x ^ y for x, y in zip(states, others, strict=True)])
+    return lax.reduce(changed, jnp.uint32(0), lax.bitwise_or, range(changed.ndim - 1)) != 0

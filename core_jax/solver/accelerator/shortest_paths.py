@@ -6,7 +6,7 @@ steps of all boards are one kernel.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import chex
@@ -36,10 +36,10 @@ IDLE = NO_MOVE | NO_MOVE << 4
 
 @flax.struct.dataclass
 class SinglePaths:
-    """The single agents of B boards.
+    """The single agents of B boards, K on each.
 
     closer: V words uint32 [B] for each agent and move, the cells from which the move leads one step nearer to the goal.
-    distance: int32 [2, B], of the starts, -1 without a path. furthest: int32 [], the largest distance of any cell.
+    distance: int32 [K, B], of the starts, -1 without a path. furthest: int32 [], the largest distance of any cell.
     """
 
     closer: tuple[tuple[CellSet, ...], ...]
@@ -49,7 +49,7 @@ class SinglePaths:
 
 @program(static_argnums=0)
 def measure_paths(size: int, free: CellSet, cells: jax.Array) -> SinglePaths:
-    """Floods each agent's distances backward from its goal, until nothing is new.
+    """Floods the distances of K agents backward from their goals, until nothing is new.
 
     Invariant: after d layers `reached` holds the cells within d moves of the goal. A cell that is new in layer d + 1 is
     one move from `reached`, so each of its moves into `reached` leads nearer, and no other move does.
@@ -57,10 +57,10 @@ def measure_paths(size: int, free: CellSet, cells: jax.Array) -> SinglePaths:
     Args:
         size: n, the cells on a side of the boards.
         free: V words uint32 [B].
-        cells: int32 [4, B], both starts, then both goals.
+        cells: int32 [2 K, B], all starts, then all goals.
     """
-    chex.assert_shape(cells, (4, free[0].shape[0]))
-    starts, goals = cells[:2], cells[2:]
+    chex.assert_shape(cells, (None, free[0].shape[0]))
+    starts, goals = jnp.split(cells, 2)
     around = tuple(jnp.broadcast_to(word[None], goals.shape) for word in free)
     home = tuple(word & there for word, there in zip(mark_cells(size, goals), around, strict=True))
 
@@ -81,7 +81,7 @@ def measure_paths(size: int, free: CellSet, cells: jax.Array) -> SinglePaths:
     nowhere = tuple(jnp.zeros_like(word) for word in home)
     begin = (home, (nowhere,) * 4, none, none, jnp.int32(0), jnp.ones(goals.shape, bool))
     reached, closer, distance, furthest, _, _ = lax.while_loop(lambda carry: jnp.any(carry[5]), flood_layers, begin)
-    by_agent = tuple(tuple(tuple(word[agent] for word in move) for move in closer) for agent in range(2))
+    by_agent = tuple(tuple(tuple(word[agent] for word in move) for move in closer) for agent in range(len(goals)))
     return SinglePaths(by_agent, jnp.where(has_cell(reached, starts), distance, jnp.int32(-1)), jnp.max(furthest))
 
 
@@ -148,8 +148,7 @@ def _find_good_cells(
 ) -> tuple[CellSet, CellSet]:
     """G_0, V words [2, 2, B], and all later G, V words [horizon, 2, 2, B], G_{t+1} at t.
 
-    Invariant: `good` is G_{t+1} and `at` the first agent's cell at t + 1. A move from c leads home from time t if it is
-    nearer, ends in G_{t+1}, and is not the swap: c is the cell that the first agent enters, by the opposite move.
+    Invariant: `good` is G_{t+1} and `at` the first agent's cell at t + 1.
 
     Args:
         size: n, the cells on a side of the boards.
@@ -166,17 +165,72 @@ def _find_good_cells(
         time = rounds * STEPS - 1 - step
         later = tuple(_write_step(stack, word, time) for stack, word in zip(later, good, strict=True))
         move = lax.dynamic_index_in_dim(first, time, keepdims=False).astype(jnp.int32)
-        entered, at = mark_cells(size, at), at - _step_of(size, move)
-        steps = [_both(home, good)]
-        for d in range(4):
-            swapped = tuple(jnp.where(move == OPPOSITE[d], word, jnp.uint32(0)) for word in entered)
-            steps.append(_without(_both(closer[d], lead_into(size, good, d)), swapped))
-        return _without(unite(*steps), mark_cells(size, at)), at, later
+        good, (at,) = _step_back(size, good, home, closer, [(at, move)])
+        return good, at, later
 
     begin = _without(home, mark_cells(size, last))
     later = tuple(jnp.zeros((horizon, *word.shape), jnp.uint32) for word in begin)
     good, _, later = _repeat(rounds, go_back, (begin, last, later))
     return good, later
+
+
+def _step_back(
+    size: int, good: CellSet, home: CellSet, closer: Sequence[CellSet], others: Sequence[tuple[jax.Array, jax.Array]]
+) -> tuple[CellSet, list[jax.Array]]:
+    """G_t, and the cells of the other agents at t.
+
+    A move from c leads home from time t if it is nearer, ends in G_{t+1}, and is not a swap: c is a cell that another
+    agent enters, by the opposite move.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        good: G_{t+1}.
+        home: the agent's goal.
+        closer: for each move, the cells from which it leads nearer.
+        others: for each other agent its cell at t + 1 and its move at t, int32.
+    """
+    steps = [_both(home, good)]
+    for d in range(4):
+        leads = _both(closer[d], lead_into(size, good, d))
+        for at, move in others:
+            swapped = tuple(jnp.where(move == OPPOSITE[d], word, jnp.uint32(0)) for word in mark_cells(size, at))
+            leads = _without(leads, swapped)
+        steps.append(leads)
+    before = [at - _step_of(size, move) for at, move in others]
+    good = unite(*steps)
+    for at in before:
+        good = _without(good, mark_cells(size, at))
+    return good, before
+
+
+@program(static_argnums=0)
+def find_third_paths(
+    size: int, ends: jax.Array, third: tuple[jax.Array, jax.Array], closer: tuple[CellSet, ...], moves: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Whether a shortest path of a third agent never meets two others, bool [B]; and all agents' steps, int32 [B].
+
+    Args:
+        size: n, the cells on a side of the boards.
+        ends: int32 [3, B], the goals of the two, and the start of the third.
+        third: its goal and its distance, -1 without a path, int32 [B] each.
+        closer: V words uint32 [B], the cells from which each move of the third agent leads nearer.
+        moves: uint8 [T, B], of the two, see NO_MOVE, to their goals; T is a multiple of STEPS, at least the distance.
+    """
+    chex.assert_is_divisible(moves.shape[0], STEPS)
+    (*others, start), (goal, distance) = ends, third
+    times = lax.broadcasted_iota(jnp.int32, moves.shape, 0) + jnp.int32(1)
+    length = jnp.maximum(jnp.max(jnp.where(moves != IDLE, times, 0), axis=0), distance)
+    rounds = (jnp.max(length) + jnp.int32(STEPS - 1)) // STEPS
+    home = mark_cells(size, goal)
+
+    def go_back(step, carry):
+        good, others = carry
+        both = lax.dynamic_index_in_dim(moves, rounds * STEPS - 1 - step, keepdims=False).astype(jnp.int32)
+        good, others = _step_back(size, good, home, closer, [(others[0], both & 15), (others[1], both >> 4)])
+        return good, tuple(others)
+
+    good, _ = _repeat(rounds, go_back, (home, tuple(others)))
+    return has_cell(good, start) & (distance >= 0), length
 
 
 def _walk_second(

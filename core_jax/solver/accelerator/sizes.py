@@ -26,6 +26,9 @@ STATES = 12  # sets of joint states that a layer of a flood takes beside those t
 SMALLEST = 32  # boards that are flooded at once
 SPARE = 16  # a group's flood ends when 1 / SPARE of its boards are open
 LARGEST = 16  # cells on a side of boards that GPUs have labelled; the time to compile for larger ones is unknown
+# Likewise of three agents without plans: up to there floods are faster than the host's search by an estimate, see
+# docs/accelerators.md. docs/hosts/gpu/core_rates.py measures both; 0 leaves all of these boards to the host.
+LARGEST_OF_TEAMS = 8
 MOST_PLACES = 1 << 31  # in an array of saved layers, because they are numbered by int32
 _rooms: dict[object, threading.Semaphore] = {}  # by device, for as many blocks at a time as have memory
 
@@ -46,6 +49,11 @@ def suits_device(size: int, more: int = 0) -> bool:
     """
     rest = memory_per_thread() - BLOCKS[-1] * (board_bytes(size) + more)
     return size <= LARGEST and can_flood(size, SMALLEST, first_depth(size), rest)
+
+
+def suits_teams(size: int) -> bool:
+    """Return True if boards of three agents, without plans, are for the accelerator."""
+    return size <= LARGEST_OF_TEAMS and suits_device(size)
 
 
 def choose_sizes(size: int, count: int, memory: int, more: int = 0) -> Sizes:

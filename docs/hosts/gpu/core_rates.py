@@ -33,8 +33,8 @@ from board_digests import pretend_gpu
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.generator import draw_free, generate
 from lakewright.core_jax.lake import verify
-from lakewright.core_jax.solver import solve
-from lakewright.core_jax.solver.accelerator import device_solver, packing, sizes
+from lakewright.core_jax.solver import label_teams_on_device, solve
+from lakewright.core_jax.solver.accelerator import device_solver, packing, sizes, team_labels
 from lakewright.core_jax.statistics import features, measure_draws
 from lakewright.core_jax.support import keep_compiled_programs, on_all_cores, seconds_by_phase
 from lakewright.core_jax.types import Board, Failure
@@ -43,13 +43,14 @@ from lakewright.experiments.jobs.executors.choice import AT_ONCE
 
 PAIRS = ((8, 1 << 20), (5, 1 << 20), (10, 1 << 18), (12, 1 << 18))  # sizes of boards for two agents, boards in a block
 TEAMS = ((5, 1 << 15), (8, 1 << 14), (10, 1 << 14), (12, 1 << 13))
+FLOODED = 1 << 18  # boards for three agents
 RATIO, BLOCKS = 0.3, 8
 LABELS = ("status", "certificate", "makespan", "sum_of_costs", "wait_required", "moves")
 HOUSE = Path(__file__).parents[3]
 TESTS = [f"tests/core_jax/{room}" for room in ("solver", "generator", "statistics", "lake", "test_platforms.py")]
 GOALS = (  # part, figure, millions of boards a second that are asked for on an H200
     ("solve", "8x8 on the device", 20), ("solve", "8x8 from and to the host", 10), ("solve", "5x5 on the device", 30),
-    ("solve", "10x10 on the device", 8), ("teams", "8x8, three agents", 0.3), ("generate", "8x8", 2),
+    ("solve", "10x10 on the device", 8), ("teams", "8x8, three agents, by floods", 0.3), ("generate", "8x8", 2),
     ("statistics", "8x8 a sweep's boards", 10), ("sweep", "8x8 with files", 10),
 )  # fmt: skip
 BEGUN = time.monotonic()
@@ -97,6 +98,11 @@ def rate(function: Callable[[], object], boards: int, times: int = 3) -> dict[st
         seconds.append(time.perf_counter() - begun)
     median = statistics.median(seconds[1:])
     return {"boards_a_second": round(boards / median), "boards": boards, "first_call_s": round(seconds[0], 2)}
+
+
+def split_time(function: Callable[[], object], boards: int) -> dict[str, float]:
+    """Nanoseconds a board, by phase."""
+    return {phase: round(1e9 * seconds / boards, 2) for phase, seconds in seconds_by_phase(function).items()}
 
 
 def measure_machine(report: Report) -> None:
@@ -179,10 +185,8 @@ def measure_solve(report: Report) -> None:
         report.say("solve", f"{name} one thread on the device", rate(partial(on_all_cores, label, [0]), chosen.block))
         again = BLOCKS * chosen.block
         report.say("solve", f"{name} on the device", rate(partial(on_all_cores, label, range(BLOCKS)), again, 2))
-        phases = seconds_by_phase(partial(on_all_cores, label, [0]))
-        report.say(
-            "solve", f"{name} ns a board by phase", {k: round(1e9 * v / chosen.block, 2) for k, v in phases.items()}
-        )
+        phases = split_time(partial(on_all_cores, label, [0]), chosen.block)
+        report.say("solve", f"{name} ns a board by phase", phases)
         many = jax.tree.map(lambda field: np.concatenate([field] * BLOCKS), boards)
         report.say("solve", f"{name} from and to the host", rate(partial(solve, many), again, 2))
         report.say("solve", f"{name} peak", peak())
@@ -220,11 +224,7 @@ def measure_statistics(report: Report) -> None:
         report.say("statistics", f"{name} draw", rate(partial(draw, size, 2, count), count, 1))
         boards = draw(size, 2, count)
         labels = solve(boards)
-        report.say(
-            "statistics",
-            f"{name} measure",
-            rate(partial(features, boards, labels), count, 1),
-        )
+        report.say("statistics", f"{name} measure", rate(partial(features, boards, labels), count, 1))
 
 
 def measure_sweep(report: Report) -> None:
@@ -242,12 +242,25 @@ def measure_sweep(report: Report) -> None:
 
 
 def measure_teams(report: Report) -> None:
-    """Boards of three agents a second, from and to the host's arrays."""
+    """Boards of three agents a second: by the host's search, with plans, and labels alone by the device's floods."""
     for size, block in report.chosen(TEAMS):
         if report.left() < 25:
             return
         boards = draw(size, 3, report.count(block))
-        report.say("teams", f"{size}x{size}, three agents", rate(partial(solve, boards), len(boards.holes), 1))
+        name = f"{size}x{size}, three agents"
+        report.say("teams", name, rate(partial(solve, boards), len(boards.holes), 1))
+        if size > team_labels.LARGEST or report.left() < 60:
+            continue
+        many = draw(size, 3, report.count(FLOODED))
+        report.say("teams", f"{name}, by floods", rate(partial(label_teams_on_device, many), len(many.holes), 2))
+        phases = split_time(partial(label_teams_on_device, many), len(many.holes))
+        report.say("teams", f"{name}, ns a board by phase", phases)
+        found, expected = label_teams_on_device(boards), solve(boards)
+        wrong = {
+            label: int((np.asarray(getattr(found, label)) != np.asarray(getattr(expected, label))).sum())
+            for label in ("status", "makespan", "sum_of_costs", "wait_required")
+        }
+        report.say("teams", f"{name}, labels", {"wrong": wrong, "of": len(boards.holes)})
 
 
 def run_tests(report: Report) -> None:

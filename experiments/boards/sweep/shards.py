@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, check_reachable, content_hash, draw_free, generate
-from lakewright.core_jax.solver import solve
+from lakewright.core_jax.solver import label_boards, solve
 from lakewright.core_jax.statistics import COLUMNS, features, table
 from lakewright.core_jax.support import digest_of, on_gpu, replacing, write_atomically
 from lakewright.core_jax.types import Board, Labels
@@ -20,6 +20,8 @@ from lakewright.experiments.boards.sweep.spec import Shard, SweepCell, SweepSpec
 from lakewright.experiments.jobs.resumable.claims import writer_name
 
 REMEDY = "remove both files of the shard, and run the sweep again"
+# Columns that say how a board was solved, and by which plan; without them labels alone will do.
+OF_SOLVER = {"certificate", "plan_length", "plan_waits"}
 KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]
 
 
@@ -87,6 +89,9 @@ def measure(shard: Shard, columns: tuple[str, ...]) -> tuple[dict[str, np.ndarra
         from lakewright.core_jax.statistics import measure_draws  # programs that a processor does without
 
         return measure_draws(cell.size, cell.holes, cell.seed, shard.first, shard.count, columns), []
+    if cell.wait_ratio is None and not OF_SOLVER & set(columns):
+        boards = draw_boards(shard)
+        return features(boards, label_boards(boards), columns), []
     boards, labels, acceptance = draw(shard)
     return features(boards, labels, columns), acceptance
 

@@ -18,7 +18,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import draw_free
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import solve, solve_on_device
-from lakewright.core_jax.solver.accelerator import device_solver, sizes
+from lakewright.core_jax.solver.accelerator import device_solver, row_groups, sizes
 from lakewright.core_jax.solver.accelerator.cell_sets import WORD, lead_into, word_count
 from lakewright.core_jax.types import DELTAS, Board, Certificate, Failure
 from tests.support.boards.sample_boards import assert_every, batch, drawing, mixed_boards
@@ -91,7 +91,8 @@ def test_a_plan_far_longer_than_the_first_flood_looks_is_found():
 def test_lanes_do_not_depend_on_their_block(monkeypatch):
     boards = mixed_boards(1, 200, 5)
     whole = solve_on_device(boards)
-    monkeypatch.setattr(device_solver, "SPARE", 1)  # every group leaves all of its boards to the tail
+    for module in (device_solver, row_groups):
+        monkeypatch.setattr(module, "SPARE", 1)  # every group leaves all of its boards to the tail
     assert_same_labels(boards, solve_on_device(boards), whole)
 
 

@@ -4,6 +4,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.solver import solver
+from lakewright.core_jax.support import parallel
 from lakewright.experiments.boards.sweep import shards
 from lakewright.experiments.boards.sweep.runner import sweep
 from lakewright.experiments.boards.sweep.spec import SweepSpec, choose_spec
@@ -15,11 +17,15 @@ from tests.support.refusals import refused
 
 
 @pytest.mark.deep
-def test_the_tables_are_the_same(monkeypatch, tmp_path):
-    spec = SweepSpec(sizes=(5,), agents=(2, 3), hole_ratios=(0.3,), boards={2: 100, 3: 8}, shard={2: 50, 3: 8})
+@pytest.mark.parametrize("columns", [(), ("status", "makespan", "sum_of_costs", "wait_required", "cost_gap")])
+def test_the_tables_are_the_same(monkeypatch, tmp_path, columns):
+    spec = SweepSpec(
+        sizes=(5,), agents=(2, 3), hole_ratios=(0.3,), boards={2: 100, 3: 8}, shard={2: 50, 3: 8}, columns=columns
+    )
     with Local(1) as executor:
         expected = {one.path.name: pq.read_table(one.path) for one in sweep(spec, executor, tmp_path / "processor")}
-    monkeypatch.setattr(shards, "on_gpu", lambda: True)
+    for module in (shards, solver):
+        monkeypatch.setattr(module, "on_gpu", lambda: not parallel._on_host.get())
     with Threads() as executor:
         found = {one.path.name: pq.read_table(one.path) for one in sweep(spec, executor, tmp_path / "device")}
     assert found.keys() == expected.keys()
