@@ -52,11 +52,11 @@ class _PairFront:
 class _TeamFront:
     """A flood that has come to R_c.
 
-    c: int32 []. layers: R_{c-2}, R_{c-1}, R_c. pairs: by PAIRS. cost: int32 [G], how many layers lacked the start.
+    c: int32 []. layers: R_{c-3} to R_c. pairs: by PAIRS. cost: int32 [G], how many layers lacked the start.
     """
 
     c: jax.Array
-    layers: tuple[JointSet, JointSet, JointSet]
+    layers: tuple[JointSet, ...]
     pairs: tuple[_PairFront, ...]
     cost: jax.Array
 
@@ -111,23 +111,22 @@ def flood_for_team_costs(
 
     def grow(at: _TeamFront) -> _TeamFront:
         pairs = tuple(_grow_pair(flood, pair, waits) for flood, pair in zip(floods, at.pairs, strict=True))
-        oldest, older, last = at.layers
-        before = find_preceding_team_set(size, oldest, waits)
-        words = zip(last, _park_one(size, homes, pairs), before, legal(), strict=True)
+        before = find_preceding_team_set(size, at.layers[1], waits)
+        words = zip(at.layers[3], _park_one(size, homes, pairs), before, legal(), strict=True)
         now = settle(tuple((x | y | z) & allowed for x, y, z, allowed in words))
-        return _TeamFront(at.c + 1, (older, last, now), pairs, at.cost + (~holds_start(now)).astype(jnp.int32))
+        return _TeamFront(at.c + 1, (*at.layers[1:], now), pairs, at.cost + (~holds_start(now)).astype(jnp.int32))
 
     def is_going(at: _TeamFront) -> jax.Array:
-        return jnp.sum(~holds_start(at.layers[2]) & (at.c < most), dtype=jnp.int32) > spare
+        return jnp.sum(~holds_start(at.layers[3]) & (at.c < most), dtype=jnp.int32) > spare
 
     begin = _begin_at_home(size, free, cells[3:])
     none = tuple(jnp.zeros_like(word) for word in begin)
     pairs = tuple(_begin_pair(flood) for flood in floods)
-    at = _TeamFront(jnp.int32(0), (none, none, begin), pairs, (~holds_start(begin)).astype(jnp.int32))
-    # Three layers at a time, so that each is written where an older one was, and none is copied.
-    end = lax.while_loop(is_going, lambda at: grow(grow(grow(at))), at)
+    at = _TeamFront(jnp.int32(0), (none, none, none, begin), pairs, (~holds_start(begin)).astype(jnp.int32))
+    # Four layers at a time, each written where the oldest was, which no later one is made from: so none is copied.
+    end = lax.while_loop(is_going, lambda at: grow(grow(grow(grow(at)))), at)
     late = jnp.where(end.c < most, jnp.int32(UNKNOWN), jnp.int32(ENDLESS))
-    return jnp.where(holds_start(end.layers[2]), end.cost, late)
+    return jnp.where(holds_start(end.layers[3]), end.cost, late)
 
 
 def _begin_at_home(size: int, free: CellSet, goals: jax.Array) -> JointSet:
