@@ -155,6 +155,8 @@ def test_each_part_of_the_rates_on_a_gpu_comes_to_its_end_on_a_processor_that_pr
     assert found.keys() > {"seconds"}, "the part should find something"
     if part == "labels":
         assert not any(found["5x5"]["wrong"].values()), found
+    if part == "teams":
+        assert not any(found["5x5, three agents, labels"]["wrong"].values()), found
     if part == "digests":
         assert found["cases"] == {"compared": 1, "different": []}
     if part == "tests":

@@ -126,22 +126,16 @@ def label_team_cells(size: int, sizes: Sizes, free: CellSet, cells: jax.Array) -
     pairs = [_label_pair(size, sizes, free, cells, paths, place) for place in range(len(PAIRS))]
     bounds = _combine_pairs(paths.distance, jax.tree.map(lambda *fields: jnp.stack(fields), *pairs))
     group = sizes.flood // TEAM_SHARE
-    sizes = Sizes(sizes.block, group, max(group // 8, SMALLEST // TEAM_SHARE))
+    few = Sizes(sizes.block, group, max(group // 8, SMALLEST // TEAM_SHARE))
     # Boards whose pairs have similar optima are flooded together.
-    makespan = in_phase(
-        "floods of makespans",
-        flood_unknown,
-        bounds.makespan,
-        bounds.span,
-        sizes,
-        partial(flood_for_team_makespans, size, free, cells),
-    )
-    in_costs = partial(in_phase, "floods of sums of costs", flood_unknown)
+    in_time = partial(flood_for_team_makespans, size, free, cells)
+    makespan = in_phase("floods of makespans", flood_unknown, bounds.makespan, bounds.span, few, in_time)
     known, most = _know_costs(bounds, makespan)
-    least = bounds.alone + bounds.least
-    cost = in_costs(known, least, sizes, partial(flood_for_team_costs, size, True, free, cells, most))
-    forced, unforced = _know_waits(bounds, cost)
-    unforced = in_costs(unforced, cost, sizes, partial(flood_for_team_costs, size, False, free, cells, cost))
+    cheaply = partial(flood_for_team_costs, size, True, free, cells, most)
+    cost = in_phase("floods of sums of costs", flood_unknown, known, bounds.alone + bounds.least, few, cheaply)
+    forced, known = _know_waits(bounds, cost)
+    moving = partial(flood_for_team_costs, size, False, free, cells, cost)
+    unforced = in_phase("floods without waits", flood_unknown, known, cost, few, moving)
     return _join_labels(bounds, paths.distance, (makespan, cost, forced | (unforced != cost)))
 
 
@@ -223,8 +217,8 @@ def _make_labels(found: np.ndarray) -> Labels:
     return Labels(
         status=np.where(solvable, np.int32(Status.SOLVABLE), np.int32(Status.UNSOLVABLE)),  # type: ignore[arg-type]
         certificate=np.where(by_bounds, np.int32(Certificate.BOUND), np.int32(Certificate.FLOOD)),  # type: ignore[arg-type]
-        makespan=makespan,  # type: ignore[arg-type]
-        sum_of_costs=cost,  # type: ignore[arg-type]
-        wait_required=waits == 1,  # type: ignore[arg-type]
+        makespan=makespan,
+        sum_of_costs=cost,
+        wait_required=waits == 1,
         moves=np.zeros((len(cost), 3, 0), np.int8),  # type: ignore[arg-type]
     )

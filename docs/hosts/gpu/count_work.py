@@ -28,7 +28,7 @@ from jax.experimental import topologies
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.generator import device_attempts, device_maps, draw_free, generate
 from lakewright.core_jax.solver import solve_on_device
-from lakewright.core_jax.solver.accelerator import plan_walks
+from lakewright.core_jax.solver.accelerator import plan_walks, team_floods
 from lakewright.core_jax.statistics import measure_draws
 from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.programs import Program
@@ -122,6 +122,11 @@ def count_kernels(size: int, block: int) -> None:
         ),
         (device_attempts.find_makespans, (size, block, block // 8), (*boards, made.cost, shape())),
         (plan_walks.flood_for_costs, (size, 4 * size), (*boards, shape(block // 16), shape())),
+        (
+            team_floods.flood_for_team_costs,
+            (size, True),
+            (made.free, shape(6, block), shape(block), shape(block // 256), shape()),
+        ),
     ):
         with stated_settings():
             compiled = program.jitted.lower(*static, *given).compile()
@@ -142,7 +147,7 @@ def describe_loops(text: str) -> Iterator[str]:
 
     def describe(body: str, title: str) -> Iterator[str]:
         kinds = Counter(kind[1] for line in bodies[body] if (kind := re.search(r"\s([a-z][a-z\-]*)\(", f" {line}")))
-        large = sum(bool(re.match(r"\w+\[\d+,\d+,\d+\]\S* copy\(", line)) for line in bodies[body])
+        large = sum(bool(re.match(r"\w+\[\d+(,\d+){2,4}\]\S* copy\(", line)) for line in bodies[body])
         number = sum(count for kind, count in kinds.items() if kind not in NO_KERNELS)
         yield f"{title}: {number} kernels" + (f", {large} of them copies of sets of states" if large else "")
         for line in bodies[body]:

@@ -60,7 +60,7 @@ def test_labels_are_those_of_a_walk_over_all_joint_states(size, seed):
     assert_same_optima(boards, optima(label_teams_on_device(boards)), searched(boards))
 
 
-@pytest.mark.parametrize("size", [3, *(pytest.param(size, marks=pytest.mark.deep) for size in (4, 5, 6, 8))])
+@pytest.mark.parametrize("size", [3, *(pytest.param(size, marks=pytest.mark.deep) for size in (4, 5, 7))])
 def test_labels_are_those_of_the_other_solver(size):
     boards = mixed_boards(size, 150, size, agents=3)
     assert_labels_of_the_host(boards, label_teams_on_device(boards))
@@ -69,7 +69,7 @@ def test_labels_are_those_of_the_other_solver(size):
 @pytest.mark.deep
 @pytest.mark.parametrize("size", [5, 8])
 def test_labels_of_a_sweeps_boards_are_those_of_the_other_solver(size):
-    boards = draw_free(size, 3, holes_of(size, 3, 0.3), seed=1, first=0, count=1500)
+    boards = draw_free(size, 3, holes_of(size, 3, 0.3), seed=1, first=0, count=800)
     assert_labels_of_the_host(boards, label_teams_on_device(boards))
 
 
