@@ -186,8 +186,8 @@ def _step_back(
         size: n, the cells on a side of the boards.
         good: G_{t+1}.
         home: the agent's goal.
-        closer: for each move, the cells from which it leads nearer.
-        others: for each other agent its cell at t + 1 and its move at t, int32.
+        closer: the cells from which each move leads nearer.
+        others: the other agents, each by its cell at t + 1 and its move at t, int32.
     """
     steps = [_both(home, good)]
     for d in range(4):
@@ -207,7 +207,7 @@ def _step_back(
 def find_third_paths(
     size: int, ends: jax.Array, third: tuple[jax.Array, jax.Array], closer: tuple[CellSet, ...], moves: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Whether a shortest path of a third agent never meets two others, bool [B]; and all agents' steps, int32 [B].
+    """The boards on which a shortest path of a third agent never meets two others, bool [B]; their steps, int32 [B].
 
     Args:
         size: n, the cells on a side of the boards.

@@ -1,8 +1,8 @@
 """Optima of three agents on accelerators, by floods of their joint states backward from the goals; no plans.
 
-R_c are the states of a sum of costs of at most c. From a state of R_c either all three move, which costs 3 and leads
-into R_{c-3}, or one is parked on its goal for good, and the two others are in the R_c of two agents who go around it
-(`cost_floods`). Without waits the same layers say which states have a plan of that cost that never waits.
+R_c are the states of a sum of costs of at most c. Either all three agents move, which costs 3 and leads into R_{c-3}.
+Or one is parked on its goal for good, and the others are in the R_c of two agents who go around it (`cost_floods`).
+Without waits the same layers say which states have a plan of that cost that never waits.
 """
 
 import functools

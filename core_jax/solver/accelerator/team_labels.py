@@ -48,7 +48,7 @@ TEAM_SHARE = 16
 
 @flax.struct.dataclass
 class TeamBounds:
-    """What pairs say about B boards of three agents.
+    """Optima, or bounds of them, of B boards of three agents by their pairs.
 
     alone: int32 [B], the sum of the distances. least: int32 [B], a lower bound on the slack, the cost beyond that.
     span: int32 [B], a lower bound on the makespan. makespan, cost, forced: int32 [B], the optima and whether a wait is
@@ -140,11 +140,11 @@ def label_team_cells(size: int, sizes: Sizes, free: CellSet, cells: jax.Array) -
 
 
 def _label_pair(size: int, sizes: Sizes, free: CellSet, cells: jax.Array, paths: SinglePaths, place: int) -> _Pairs:
-    """What two agents say, [B].
+    """Optima of two agents of each board, [B], and whether the third fits their plan.
 
     Args:
         size, sizes, free, cells: see `label_team_cells`.
-        paths: of all three agents.
+        paths: the single paths of all three agents.
         place: the pair's in PAIRS.
     """
     one, two = PAIRS[place]
@@ -187,7 +187,7 @@ def _know_costs(bounds: TeamBounds, makespan: jax.Array) -> tuple[jax.Array, jax
 
 @program
 def _know_waits(bounds: TeamBounds, cost: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Whether a wait is required, bool [B], as far as known; and sums of costs without waits, UNKNOWN of the others."""
+    """The boards known to require a wait, bool [B]; sums of costs without waits, UNKNOWN if it may be required."""
     slack = cost - bounds.alone
     # Every detour without a wait is even.
     forced = (cost >= 0) & ((bounds.forced == 1) | (slack % 2 == 1))
