@@ -171,7 +171,17 @@ def status_text(status: "FolderStatus") -> str:
             lines[-1] += f", {done.barren} without signal; {done.scored} groups and {done.tokens} tokens to find out"
     if status.edited:
         lines.append("design.json was edited; lakewright engineer next makes it a version")
-    return "\n".join([*lines, *status.suspects, *filter(None, [status.complaint])])
+    return "\n".join([*lines, *_list_faults(status), *status.suspects, *filter(None, [status.complaint])])
+
+
+def _list_faults(status: "FolderStatus") -> list[str]:
+    """Lines with the numbers of all lines so far that do not count, or not whole, by reason."""
+    lines = []
+    for name, said in (("left_out", "left out"), ("dropped", "without a failure"), ("undrawn", "from another design")):
+        if counts := status.faults.get(name):
+            reasons = ", ".join(f"{count} with {reason}" for reason, count in counts.items())
+            lines.append(f"of all lines, {sum(counts.values())} {said}: {reasons}")
+    return lines
 
 
 def _list_signal(status: "FolderStatus") -> list[str]:

@@ -21,20 +21,19 @@ from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.bounds import is_whole_number
 from lakewright.engineer.delta import describe_changes
 from lakewright.engineer.design import Design
-from lakewright.engineer.guard import check_draws, check_guard
+from lakewright.engineer.guard import check_guard
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.samplers import choose_sampler
 from lakewright.engineer.settings import read_settings
 from lakewright.engineer.signal import measure_signal
-from lakewright.engineer.space import normalize_design
-from lakewright.engineer.space_checks import check_design
 from lakewright.engineer.start import check_design_draws, complete_design, find_start
 from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import DEFAULT_TEACHER, Ask, Tools
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment, resolve_name
 from lakewright.experiments.trainers.asking import answer_held_out, check_served_teacher, make_folder_tools
+from lakewright.experiments.trainers.design_edits import find_edit
 from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
 from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, OutcomeTotals, Take
 from lakewright.experiments.trainers.pins import count_sampling
@@ -238,12 +237,13 @@ class EngineerFolder:
             held_out=totals.held_out,
             pending=totals.pending,
             complaint=totals.complaint(self.files.outcomes_path),
-            edited=self._find_edit(current) is not None,
+            edited=find_edit(self.files, self.environment, current) is not None,
             spent=count_spent(decisions),
             sampler=self.setup.settings.sampler.name,
             places=places,
             sampling=sampling,
             trials=count_trials(decisions),
+            faults=totals.faults,
         )
 
     def log(self) -> list[str]:
@@ -289,7 +289,8 @@ class EngineerFolder:
                 f"{path}: its first {current.offset} bytes changed since version {current.version} was decided; the "
                 "file is append-only: restore it, or begin another folder"
             )
-        reader = OutcomeReader(path, self.space, current.design, current.version, index)
+        find_design = functools.cache(lambda version: self.files.read_version(version).design)
+        reader = OutcomeReader(path, self.space, current.design, current.version, index, find_design)
         totals = reader.read(current.offset, take, find_held_out, current.waiting)
         return totals, prefix.digest(totals.offset)
 
@@ -322,7 +323,7 @@ class EngineerFolder:
         """The newest version, and whether it is one that a user has just made by editing `design.json`."""
         current = self.files.read_newest()
         self.files.shorten_states(current.version)  # those that a kill, or an earlier version of this program, left
-        edited = self._find_edit(current)
+        edited = find_edit(self.files, self.environment, current)
         if edited is None:
             if not self.files.design_path.exists() or self.files.read_design()[1].version != current.version:
                 self.files.write_design(current.design)
@@ -331,33 +332,6 @@ class EngineerFolder:
         following = self._make_following(current, edited, "user", f"design.json was edited: {changes}")
         self.files.write_version(following)
         return following, True
-
-    def _find_edit(self, current: Version) -> Design | None:
-        """The design that a user wrote, None if it is the newest version.
-
-        The version before, unchanged, was left by a kill between the two files of a new version.
-        """
-        if not self.files.design_path.exists():
-            return None
-        name, design = self.files.read_design()
-        where = str(self.files.design_path)
-        if name != self.setup.environment:
-            raise InputError(
-                f"{where}: environment is {name!r:.80}, but this folder belongs to {self.setup.environment}; "
-                "write its design into a folder of its own"
-            )
-        if design == current.design:
-            return None
-        if design.version > current.version:
-            raise InputError(
-                f"{where}: version is {design.version}, but the newest here is {current.version}; restore the versions "
-                f"that are missing, or write version {current.version}"
-            )
-        if design.version == current.version - 1 and design == self.files.read_version(design.version).design:
-            return None
-        check_design(design, self.space, where)
-        check_draws(design, self.environment, where)
-        return normalize_design(design, self.space)
 
     def _make_following(self, current: Version, design: Design, by: Author, line: str) -> Version:
         """The version after the current one, with the engineer's knowledge unchanged."""

@@ -28,17 +28,19 @@ class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     format: changes with the meaning of a field, and with which lines count. offset, lines: how many bytes and how many
     lines there were. digest: the SHA-256 of these bytes. counts, open_groups: by version and stratum, and the groups
-    that may get more answers, by name. held_out: answers to held-out problems. group, together: the group of the last
-    line, and how often each line without a number stood in it. names: the sorted digests of all answers that count.
+    that may get more answers, by name. held_out: answers to held-out problems. faults: as in `OutcomeTotals`. group,
+    together: the group of the last line, and how often each line without a number stood in it. names: the sorted
+    digests of all answers that count.
     """
 
-    format: int = 3
+    format: int = 4
     offset: int = 0
     lines: int = 0
     digest: str = NOTHING
     counts: dict[int, dict[str, StratumCount]] = {}
     open_groups: dict[bytes, OpenGroup] = {}
     held_out: int = 0
+    faults: dict[str, dict[str, int]] = {}
     group: str = ""
     together: dict[bytes, int] = {}
     names: bytes = b""

@@ -4,7 +4,8 @@ import codecs
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -17,14 +18,17 @@ from lakewright.engineer.calls import show
 from lakewright.engineer.cells import Cell, stratum_of
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.windows import find_ends, write_ends
 
 BEGIN = b'{"version"'  # of a line that follows a torn one
 MOST_TORN = 16  # places where a line may begin behind torn ones
 LONGEST = 1 << 20  # bytes of a line
 CHUNK = 1 << 16  # bytes of a line that is too long, read at a time
 MOST_CELLS = 1 << 12  # that are remembered by the names in a line
+CLOSE = 1e-6  # values of a level that differ by less are the same
 SHOWN, TOLD = 80, 240  # characters of a value, and of a value with its choices
 
+FindDesign: TypeAlias = Callable[[int], Design]  # of a version
 Split: TypeAlias = Literal["train", "held_out"]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -68,10 +72,12 @@ class LineChecker:
         space: the design space.
         design: the current design.
         newest: the newest version that a line may name.
+        find_design: gives the design of a version; by default no line is compared with its version's design.
     """
 
-    def __init__(self, space: DesignSpace, design: Design, newest: int) -> None:
-        self.space, self.design, self.newest = space, design, newest
+    def __init__(self, space: DesignSpace, design: Design, newest: int, find_design: FindDesign | None = None) -> None:
+        self.space, self.design, self.newest, self._find_design = space, design, newest, find_design
+        self._undrawn: dict[tuple[int, Cell], str] = {}
         self._decoder = msgspec.json.Decoder(Line)
         self._cells: dict[tuple[object, ...], Cell] = {}
 
@@ -99,6 +105,16 @@ class LineChecker:
             return msgspec.structs.replace(line, failure=""), "a failure that is not declared"
         return line, ""
 
+    def find_undrawn(self, line: Line, cell: Cell) -> str:
+        """How a problem of training differs from all that its version draws; empty if it may be one of these."""
+        if self._find_design is None or line.split != "train":
+            return ""
+        if (known := (line.version, cell)) not in self._undrawn:
+            if len(self._undrawn) == MOST_CELLS:
+                self._undrawn.clear()
+            self._undrawn[known] = _find_difference(cell, self._find_design(line.version), self.space)
+        return self._undrawn[known]
+
     def _decode_line(self, text: bytes) -> Line:
         """A line of a recorder, or one of another tool that means the same. Raises RefusedError."""
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
@@ -110,7 +126,7 @@ class LineChecker:
             if b"NaN" in text or b"Infinity" in text:
                 raise RefusedError("a number that is not finite", shown) from None
             if isinstance(error, msgspec.ValidationError):
-                raise RefusedError("a wrong field", error) from None
+                raise RefusedError(f"a wrong {_find_field(str(error))}", error) from None
             raise RefusedError("no JSON", shown) from None
 
     def _find_cell(self, line: Line) -> Cell:
@@ -135,6 +151,26 @@ class LineChecker:
         except (InputError, TypeError, OverflowError) as error:
             raise RefusedError("knobs that do not fit", error) from None
         return self.space.complete_cell(cell, self.design)
+
+
+def _find_field(error: str) -> str:
+    """The field that an error of msgspec is about."""
+    found = re.search(r"missing required field `(\w+)`|`\$\.(\w+)", error)
+    return f"field '{found[1] or found[2]}'" if found else "field"
+
+
+def _find_difference(cell: Cell, design: Design, space: DesignSpace) -> str:
+    """How a cell differs from all cells of a design; empty if it is one of these."""
+    row = design.strata.get(cell.stratum)
+    if row is None or not row[space.share.name]:
+        return f"stratum {cell.stratum!s:.40}, which has no share"
+    for knob, value in zip(space.knobs, cell.values, strict=True):
+        low, high = find_ends(row, knob)
+        if knob.trait and low == 1 - value:
+            return f"{knob.name} {'true' if value else 'false'}, but its share is {low:g}"
+        if not knob.trait and not low - CLOSE <= value <= high + CLOSE:
+            return f"{knob.name} {value:.6g}, but the design has {write_ends(row, knob)}"
+    return ""
 
 
 def _make_usual(raw: Any) -> Any:

@@ -20,6 +20,7 @@ from lakewright.experiments.trainers.held_out_answers import Find, TestedAnswers
 from lakewright.experiments.trainers.outcome_index import EMPTY, Index, Names, digest_name
 from lakewright.experiments.trainers.outcome_lines import (
     SHOWN,
+    FindDesign,
     Line,
     LineChecker,
     RefusedError,
@@ -51,6 +52,15 @@ class Dropped(msgspec.Struct, frozen=True):
     fresh: bool
 
 
+class Undrawn(msgspec.Struct, frozen=True):
+    """A line that counts although its version draws no such problem: a reason, which names it, and the difference."""
+
+    number: int
+    reason: str
+    detail: str
+    fresh: bool
+
+
 class Repeated(msgspec.Struct, frozen=True):
     """A line whose answer was there before, by its group, key and number."""
 
@@ -68,18 +78,27 @@ class OutcomeReader:
         design: the current design.
         newest: the newest version that a line may name.
         index: the lines that need not be read again; by default all are read.
+        find_design: gives the design of a version; by default no line is compared with its version's design.
     """
 
-    def __init__(self, path: Path, space: DesignSpace, design: Design, newest: int, index: Index = EMPTY) -> None:
+    def __init__(
+        self,
+        path: Path,
+        space: DesignSpace,
+        design: Design,
+        newest: int,
+        index: Index = EMPTY,
+        find_design: FindDesign | None = None,
+    ) -> None:
         self.path, self.space, self.index = path, space, index
         self.offset, self.lines = index.offset, index.lines
         self.repeats = Repeats(index)
-        self._checker = LineChecker(space, design, newest)
+        self._checker = LineChecker(space, design, newest, find_design)
 
-    def read_answers(self, offset: int = 0) -> Iterator[Answer | Dropped | LeftOutLine | Repeated]:
+    def read_answers(self, offset: int = 0) -> Iterator[Answer | Dropped | LeftOutLine | Repeated | Undrawn]:
         """The result of each line after the index; lines that end after `offset` are fresh.
 
-        A failure that was dropped comes before its answer.
+        A failure that was dropped comes before its answer, and so does a difference from its version.
 
         Lines that are appended from now on, and a last line without an end, are left for the next time.
         """
@@ -96,6 +115,9 @@ class OutcomeReader:
                     named, reason = self._checker.drop_failure(line)
                     if reason:
                         yield Dropped(self.lines, reason, f"{line.failure!r:.{SHOWN}}", fresh)
+                    if difference := self._checker.find_undrawn(line, cell):
+                        said = f"problems that version {line.version} does not draw"
+                        yield Undrawn(self.lines, said, difference, fresh)
                     yield Answer(named, cell, group, end, fresh)
                 else:
                     yield Repeated(self.lines, line.group, fresh)
@@ -133,30 +155,38 @@ class OutcomeTotals:
 
     strata: counts of all lines of training. held_out: the number of answers to held-out problems in all lines. groups:
     those with fresh answers of training. repeated: fresh lines whose answers were there before. left_out: fresh lines
-    that don't count, by reason. dropped: likewise, fresh lines that count without their failure.
+    that don't count, by reason. dropped: likewise, fresh lines that count without their failure. undrawn: likewise,
+    fresh lines whose version draws no such problem. faults: the three for all lines, by their names.
     """
 
     def __init__(self, reader: OutcomeReader, tested: TestedAnswers) -> None:
         self._reader, self.tested = reader, tested
         self.strata = StratumBook(reader.index.counts, reader.index.open_groups)
         self.held_out = reader.index.held_out
-        self._first: dict[str, LeftOutLine | Dropped] = {}
+        self._first: dict[str, LeftOutLine | Dropped | Undrawn] = {}
         self._repeated: Repeated | None = None
         self.answers = self.tokens = self.groups = self.repeated = 0
-        self.left_out, self.dropped = Counter[str](), Counter[str]()
+        self.left_out, self.dropped, self.undrawn = Counter[str](), Counter[str](), Counter[str]()
+        known = reader.index.faults
+        self.faults = {name: Counter(known.get(name, {})) for name in ("left_out", "dropped", "undrawn")}
 
-    def add(self, one: Answer | Dropped | LeftOutLine | Repeated) -> None:
+    def add(self, one: Answer | Dropped | LeftOutLine | Repeated | Undrawn) -> None:
         """Counts a line."""
         if isinstance(one, Answer):
             self._add_answer(one)
-        elif not one.fresh:
-            pass
-        elif isinstance(one, LeftOutLine | Dropped):
-            (self.left_out if isinstance(one, LeftOutLine) else self.dropped)[one.reason] += 1
-            self._first.setdefault(one.reason, one)
-        else:
+        elif not isinstance(one, Repeated):
+            self._add_fault(one)
+        elif one.fresh:
             self.repeated += 1
             self._repeated = self._repeated or one
+
+    def _add_fault(self, one: Dropped | LeftOutLine | Undrawn) -> None:
+        name = "left_out" if isinstance(one, LeftOutLine) else "dropped" if isinstance(one, Dropped) else "undrawn"
+        self.faults[name][one.reason] += 1
+        if one.fresh:
+            fresh: Counter[str] = getattr(self, name)
+            fresh[one.reason] += 1
+            self._first.setdefault(one.reason, one)
 
     def _list_reasons(self, counts: Counter[str]) -> str:
         """The number of lines for each reason, with the first line."""
@@ -203,6 +233,7 @@ class OutcomeTotals:
             counts=self.strata.counts,
             open_groups=self.strata.open_groups,
             held_out=self.held_out,
+            faults={name: dict(counts) for name, counts in self.faults.items()},
             group=repeats.group,
             together=dict(repeats.together),
             names=repeats.names.encode(),
@@ -220,6 +251,11 @@ class OutcomeTotals:
             parts.append(
                 f"{_count_lines(self.dropped.total())} counted without a failure: {self._list_reasons(self.dropped)}; "
                 f"failures of invalid answers are {', '.join(self._reader.space.failures)}"
+            )
+        if self.undrawn:
+            parts.append(
+                f"{_count_lines(self.undrawn.total())} from another design: {self._list_reasons(self.undrawn)}; "
+                "let the trainer draw from design.json"
             )
         if again := self._repeated:
             parts.append(

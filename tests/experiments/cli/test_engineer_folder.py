@@ -38,7 +38,7 @@ def test_a_folder_from_its_beginning_to_an_undo(folder, capsys):
     out, lines = outputs(capsys, "next", folder.path, "--step", 5, expected=1)  # which scripts notice
     assert out.startswith("version 1: ")
     assert len(lines) == 1
-    assert "outcomes.jsonl: 1 line left out: 1 with a wrong field (line 129: " in lines[0]
+    assert "outcomes.jsonl: 1 line left out: 1 with a wrong field 'version' (line 129: " in lines[0]
     found = json.loads(outputs(capsys, "next", folder.path, "--step", 5, "--json")[0])
     assert (found["version"], found["new"], found["line"]) == (1, False, "step 5 was decided already")
     assert outputs(capsys, "undo", folder.path)[0] == "version 2: back to version 0\n"
@@ -53,7 +53,9 @@ def test_a_folder_from_its_beginning_to_an_undo(folder, capsys):
         assert found["solved"] + found["learnable"] + found["out_of_reach"] == pytest.approx(1)
         shown = f"  {stratum}: {found['signal']:.0%} of {total // 4} groups; "
         assert shown in outputs(capsys, "status", folder.path)[0]
-    assert outputs(capsys, "status", folder.path)[0].splitlines()[-2].startswith("outcomes of version 0: 1 ")
+    shown = outputs(capsys, "status", folder.path)[0].splitlines()
+    assert shown[-3].startswith("outcomes of version 0: 1 ")
+    assert shown[-1] == "of all lines, 1 left out: 1 with a wrong field 'version'"
 
 
 def test_a_design_may_be_given(tmp_path, capsys):

@@ -5,8 +5,11 @@ import json
 import pytest
 
 from lakewright.engineer.bounds import MOST_REWARD
+from lakewright.experiments.cli.engineer_folder import status_text
+from lakewright.experiments.environments.registry import load_environment
 from tests.experiments.trainers.test_outcomes import GOOD, append, make_answers, read
-from tests.support.samples.engineer_folders import begin_engineer
+from tests.support.refusals import assert_names
+from tests.support.samples.engineer_folders import ADDITION, begin_engineer
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ BAD = {
     "knobs that do not fit": {"knobs": {"terms": 2, "colour": 1}},
     "an unknown grade": {"grades": ["best"]},
     "a number that is not finite": {"reward": float("nan")},
-    "a wrong field": {"tokens": -1},
+    "a wrong field 'tokens'": {"tokens": -1},
     "a reward over 1e+100": {"reward": -1e160},
 }
 
@@ -35,6 +38,53 @@ def test_a_bad_outcome_is_left_out_and_said_in_one_line(folder, reason):
     assert "\n" not in report.complaint
     assert len((folder.path / "outcomes.jsonl").read_bytes().splitlines()) == 3
     assert not folder.next().complaint
+
+
+def test_one_example_of_a_wrong_field_does_not_hide_another(folder):
+    append(folder, {**GOOD, "tokens": -1}, {**GOOD, "tokens": "no"}, {**GOOD, "split": "test"}, GOOD)
+    report = folder.next()
+    assert report.counts.left_out == {"a wrong field 'tokens'": 2, "a wrong field 'split'": 1}
+    assert_names(report.complaint, "3 lines", "'tokens' (line 1:", "'split' (line 3:")
+
+
+def test_lines_that_do_not_count_are_counted_for_good(folder):
+    append(folder, GOOD, {**GOOD, "tokens": -1}, {**GOOD, "group": "b", "valid": False, "failure": "bored"})
+    for pending in (2, 0):
+        assert folder.status().pending == pending
+        assert folder.status().faults == {
+            "left_out": {"a wrong field 'tokens'": 1},
+            "dropped": {"a failure that is not declared": 1},
+            "undrawn": {},
+        }
+        folder.next()
+    append(folder, {**GOOD, "tokens": -1})
+    assert folder.status().faults["left_out"] == {"a wrong field 'tokens'": 2}
+    assert "of all lines, 2 left out: 2 with a wrong field 'tokens'" in status_text(folder.status())
+
+
+@pytest.mark.parametrize(
+    ("knobs", "difference"),
+    [
+        ({"terms": 3, "carry": True}, "terms 3, but the design has 2"),
+        ({"terms": 2, "carry": False}, "carry false, but its share is 1"),
+    ],
+)
+def test_a_trainer_that_ignores_the_design_is_noticed(tmp_path, knobs, difference):
+    always = {"1": {"share": 0.0, "terms": 2, "carry": 0}, "2": {"share": 1.0, "terms": 2, "carry": 1}}
+    folder = begin_engineer(tmp_path / "e", design=load_environment(ADDITION).space.design(always))
+    append(
+        folder,
+        *[{**GOOD, "group": f"{number}", "knobs": knobs} for number in range(3)],
+        {**GOOD, "knobs": {"terms": 2, "carry": 1}},
+    )
+    append(folder, {**GOOD, "split": "held_out", "knobs": knobs, "group": "other"})
+    assert difference in folder.status().complaint
+    report = folder.next()
+    assert report.counts.answers == 4, "they count"
+    assert_names(report.complaint, "3 lines", "version 0 does not draw (line 1: ", difference, "design.json")
+    assert folder.status().faults["undrawn"] == {"problems that version 0 does not draw": 3}
+    append(folder, {**GOOD, "stratum": "1", "version": 0, "group": "z"})
+    assert "stratum 1, which has no share" in folder.next().complaint
 
 
 @pytest.mark.parametrize(

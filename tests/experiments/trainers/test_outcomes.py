@@ -23,7 +23,7 @@ from tests.support.processes.commands import HOUSE, surroundings
 from tests.support.refusals import refused
 from tests.support.samples.engineer_folders import begin_engineer, guess, record_some
 
-GOOD = {"version": 0, "key": "k", "group": "g", "stratum": "2", "knobs": {"terms": 2, "carry": True}, "valid": True}
+GOOD = {"version": 0, "key": "k", "group": "g", "stratum": "2", "knobs": {"terms": 3, "carry": True}, "valid": True}
 GOOD |= {"failure": "", "reward": 1.0, "tokens": 17, "split": "train"}
 
 
@@ -55,7 +55,7 @@ def test_lines_of_the_contract_count_one_each(folder):
     groups = found.groups
     assert (len(found.answers), len(groups), found.faults) == (12, 3, [])
     assert {(group.key, group.completions, group.valid, group.version, str(group.cell)) for group in groups} == {
-        ("k", 4, 4, 0, "2 2 1")
+        ("k", 4, 4, 0, "2 3 1")
     }
 
 
@@ -68,14 +68,14 @@ def test_groups_have_the_lengths_of_their_answers_of_which_one_may_be_empty_unle
 def test_lines_of_other_tools_mean_the_same_as_ours(folder):
     """pandas writes whole numbers beside missing ones as floats, and null or NaN for what is missing."""
     flat = {**GOOD, "version": 0.0, "tokens": 17.0, "answer": 0.0, "valid": 1.0, "failure": None, "grades": None}
-    whole = {**GOOD, "stratum": 2.0, "knobs": {"terms": 2.0, "carry": 1.0}, "answer": 1.0, "split": None}
+    whole = {**GOOD, "stratum": 2.0, "knobs": {"terms": 3.0, "carry": 1.0}, "answer": 1.0, "split": None}
     spread = {**GOOD, "failure": float("nan"), "answer": 2}
     first = b"\xef\xbb\xbf" + json.dumps(flat).encode() + b"\r\n"
     append(folder, first, whole, spread, {**GOOD, "answer": 3}, {**GOOD, "tokens": 1.5}, {**GOOD, "valid": 2})
     found = read(folder)
-    assert [fault.reason for fault in found.faults] == ["a wrong field"] * 2, found.faults
+    assert [fault.reason for fault in found.faults] == ["a wrong field 'tokens'", "a wrong field 'valid'"], found.faults
     assert [answer.line.answer for answer in found.answers] == [0, 1, 2, 3]
-    assert {str(answer.cell) for answer in found.answers} == {"2 2 1"}
+    assert {str(answer.cell) for answer in found.answers} == {"2 3 1"}
     assert [group.completions for group in found.groups] == [4]
     assert [answer.line.tokens for answer in found.answers] == [17] * 4
 
@@ -269,7 +269,7 @@ def test_garbage_is_left_out(folder):
     append(folder, bytes(range(256)) * 3, b"\n\n[]\nnull\n\xff\xfe\n", b"[" * 100_000 + b"\n", GOOD)
     found = read(folder)
     assert len(found.answers) == 1
-    assert {fault.reason for fault in found.faults} <= {"no JSON", "a wrong field"}
+    assert {fault.reason for fault in found.faults} <= {"no JSON", "a wrong field", "a wrong field 'version'"}
 
 
 def test_a_line_of_100_megabytes_is_passed_over_piece_by_piece(folder):
