@@ -382,13 +382,13 @@ class Engineer:
 
     def state_dict(self) -> dict[str, Any]:
         """The state as JSON values, without the arguments of the engineer. Raises InputError if it is not JSON."""
-        return write_state(self._state, self.teacher, self.space)
+        return write_state(self._state, self.teacher, self.space, self.seed)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores what `state_dict` of an engineer with equal arguments gave.
 
-        Raises InputError, and changes nothing, on a state of another space or form.
+        Raises InputError, and changes nothing, on a state of another space, form or seed.
         """
-        restored = read_state(state, self.space)
+        restored = read_state(state, self.space, self.seed)
         restore_teacher(self.teacher, restored)
         self._state = restored

@@ -42,7 +42,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     that stands and had an answer to each held-out problem. standing_digits: these answers, by the policy that training
     continues with; standing_digest: the problems' digest, see `order_answers`, in earlier states often empty.
     teacher_type: the name of the teacher's class; directions: in which problems get harder; both are empty in states of
-    older versions. sampling: what the sampler did so far.
+    older versions. sampling: what the sampler did so far. seed: the engineer's; None in states of older versions.
     """
 
     format: int
@@ -64,6 +64,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     teacher_type: str = ""
     directions: str = ""
     sampling: Sampling = Sampling()
+    seed: int | None = None
 
     @property
     def standing_answers(self) -> HeldOutAnswers:
@@ -191,10 +192,18 @@ def make_evidence(
     )
 
 
-def write_state(state: State, teacher: Teacher, space: DesignSpace) -> dict[str, Any]:
-    """JSON values of a state and its teacher's. Raises InputError if the state of the teacher is no JSON."""
+def write_state(state: State, teacher: Teacher, space: DesignSpace, seed: int) -> dict[str, Any]:
+    """JSON values of a state and its teacher's.
+
+    Args:
+        state, teacher: the state, and the teacher, whose own state it gets.
+        space: the design space.
+        seed: the engineer's seed.
+
+    Raises InputError if the state of the teacher is no JSON.
+    """
     own = {"teacher": save_state(teacher), "teacher_type": type(teacher).__name__}
-    parts = {**own, "directions": _describe_directions(space)}
+    parts = {**own, "seed": seed, "directions": _describe_directions(space)}
     return msgspec.to_builtins(msgspec.structs.replace(state, **parts), str_keys=True)
 
 
@@ -213,8 +222,8 @@ def check_form(state: Any) -> None:
         raise InputError(f"state: format is {form!r:.20}, this version reads {STATE}; use the version that wrote it")
 
 
-def read_state(state: Any, space: DesignSpace) -> State:
-    """The state from JSON values. Raises InputError if it is of another space or of another form."""
+def read_state(state: Any, space: DesignSpace, seed: int) -> State:
+    """The state from JSON values. Raises InputError if it is of another space, form or seed."""
     check_form(state)
     if state.get("space") != space.signature():
         other, own = state.get("space"), space.signature()
@@ -248,6 +257,8 @@ def read_state(state: Any, space: DesignSpace) -> State:
         check_forecast(restored.forecast, space)
     if set(restored.standing_digits) - set("01"):
         raise InputError(f"state: standing_valid is {restored.standing_digits!r:.60}; give a 0 or 1 for each problem")
+    if restored.seed not in (None, seed):
+        raise InputError(f"state: seed is {restored.seed}, but this engineer's is {seed}; make it with the same seed")
     return restored
 
 

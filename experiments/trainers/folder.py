@@ -37,7 +37,7 @@ from lakewright.experiments.trainers.design_edits import find_edit
 from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
 from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, OutcomeTotals, Take
 from lakewright.experiments.trainers.pins import count_sampling
-from lakewright.experiments.trainers.reports import FolderStatus, NextReport, count_spent, count_trials
+from lakewright.experiments.trainers.reports import FolderStatus, NextReport, count_answers, count_spent, count_trials
 from lakewright.experiments.trainers.source import find_served_policy
 from lakewright.experiments.trainers.stratum_counts import list_suspects, sort_counts
 from lakewright.experiments.trainers.versions import (
@@ -47,6 +47,7 @@ from lakewright.experiments.trainers.versions import (
     Setup,
     Version,
     VersionFiles,
+    describe_space,
     shorten_note,
 )
 
@@ -101,7 +102,7 @@ class EngineerFolder:
         check_served_teacher(teacher, options or {}, known, loaded, held_out=held_out, rounds=rounds)
         setup = Setup(
             environment=name,
-            space=loaded.space.signature(),
+            **describe_space(loaded.space),
             teacher=teacher,
             options=dict(options or {}),
             settings=known,
@@ -177,6 +178,11 @@ class EngineerFolder:
             line = f"no outcomes since version {current.version} was decided"
             line += f"; record answers to the {first} held-out problems, or begin with rollouts.url" if first else ""
             return self._make_report(current, new=False, line=line, totals=totals)
+        fewest = self.setup.settings.fewest_answers
+        if totals.pending < fewest and not 0 < self.setup.held_out <= totals.tested.count:
+            line = f"{count_answers(totals.pending)} since version {current.version} was decided"
+            line += f", and fewest_answers is {fewest}; record more"
+            return self._make_report(current, new=False, line=line, totals=totals)
         decision = engineer().redesign(totals.tested.tally())
         if unanswered and decision.design.version == current.version:
             return self._make_report(current, new=False, line=f"undecided: {unanswered[0]}", totals=totals)
@@ -192,7 +198,8 @@ class EngineerFolder:
         self.files.write_version(following)
         write_index(self.files.index_path, totals.make_index(digest))
         changed, cost = following.version != current.version, count_spent(following.decisions[-1:])
-        report = self._make_report(following, new=changed, line=decision.line, totals=totals)
+        line = f"{decision.line}; from {count_answers(totals.pending)}"
+        report = self._make_report(following, new=changed, line=line, totals=totals)
         return msgspec.structs.replace(report, rolled_back=decision.rolled_back, spent=cost)
 
     def undo(self) -> NextReport:
@@ -243,7 +250,7 @@ class EngineerFolder:
             places=places,
             sampling=sampling,
             trials=count_trials(decisions),
-            faults=totals.faults,
+            faults={name: dict(counts) for name, counts in totals.faults.items()},
         )
 
     def log(self) -> list[str]:

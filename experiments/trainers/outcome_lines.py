@@ -106,7 +106,7 @@ class LineChecker:
         return line, ""
 
     def find_undrawn(self, line: Line, cell: Cell) -> str:
-        """How a problem of training differs from all that its version draws; empty if it may be one of these."""
+        """The difference of a problem of training from all that its version draws; empty if it may be one of these."""
         if self._find_design is None or line.split != "train":
             return ""
         if (known := (line.version, cell)) not in self._undrawn:
@@ -160,7 +160,7 @@ def _find_field(error: str) -> str:
 
 
 def _find_difference(cell: Cell, design: Design, space: DesignSpace) -> str:
-    """How a cell differs from all cells of a design; empty if it is one of these."""
+    """The difference of a cell from all cells of a design; empty if it is one of these."""
     row = design.strata.get(cell.stratum)
     if row is None or not row[space.share.name]:
         return f"stratum {cell.stratum!s:.40}, which has no share"

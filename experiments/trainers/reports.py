@@ -49,8 +49,8 @@ class FolderStatus(msgspec.Struct, frozen=True):
     outcomes: by version and stratum, answers and valid ones. strata: likewise, how much they teach. suspects: a line
     for each stratum whose grader may be broken. pending: answers not read yet. spent: tokens of all decisions.
     sampler: its name. places: all sources' together. sampling: the work of the sampler for them. trials: all so far.
-    faults: of all lines by reason: `left_out`, `dropped`, which count without their failure, and `undrawn`, which
-    count although their version draws no such problem.
+    faults: the numbers of all lines by reason: `left_out`, `dropped`, which count without their failure, and `undrawn`,
+    which count although their version draws no such problem.
     """
 
     version: int
@@ -71,6 +71,11 @@ class FolderStatus(msgspec.Struct, frozen=True):
     sampling: Sampling = Sampling()
     trials: TrialCounts = TrialCounts()
     faults: dict[str, dict[str, int]] = {}
+
+
+def count_answers(count: int) -> str:
+    """A number of answers for people."""
+    return "1 answer" if count == 1 else f"{count} answers"
 
 
 def count_spent(decisions: Sequence[Mapping[str, Any]]) -> DecisionTokens:

@@ -42,6 +42,7 @@ from lakewright.engineer.problems import Problem
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.settings import EngineerSettings, complete_settings
+from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.state import check_form
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.policy.inference import EndpointSettings
@@ -63,6 +64,8 @@ class FolderRollbackSettings(RollbackSettings, frozen=True, forbid_unknown_field
 class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
     """The settings of the engineer of a folder, and of a model behind a server."""
 
+    fewest_answers: Count = 4
+    """Answers without which `next` decides nothing, unless they are to all held-out problems."""
     rollback: FolderRollbackSettings = FolderRollbackSettings()
     """When a design that lowered validation is rolled back."""
     endpoint: EndpointSettings | None = None
@@ -78,14 +81,16 @@ class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
 class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The arguments that an engineer was begun with: `engineer.json`.
 
-    format: format of the folder. environment: its name. space: the signature of its design space. teacher, options,
-    settings, rounds, seed: as in `Engineer`. held_out, held_out_seed, held_out_design: how many held-out problems there
-    are, drawn from that design, or from version 0, with that seed.
+    format: format of the folder. environment: its name. space, parts: the signature of its design space, and what that
+    tells of, which earlier folders do not have. teacher, options, settings, rounds, seed: as in `Engineer`. held_out,
+    held_out_seed, held_out_design: how many held-out problems there are, drawn from that design, or from version 0,
+    with that seed.
     """
 
     format: int = FORMAT
     environment: str
     space: str
+    parts: dict[str, str] = {}
     teacher: str
     options: dict[str, Any] = {}
     settings: FolderSettings = FolderSettings()
@@ -186,7 +191,10 @@ class VersionFiles:
         refuse_file(self.folder)
         if not self.setup_path.exists():
             raise InputError(f"{self.folder}: holds no engineer; lakewright engineer begin makes one")
-        setup = convert(complete_settings(read_raw(self.setup_path)), Setup, str(self.setup_path))
+        raw = complete_settings(read_raw(self.setup_path))
+        if isinstance(raw, dict) and isinstance(raw.get("settings"), dict):
+            raw["settings"].setdefault("fewest_answers", 1)  # earlier versions decided on any answer
+        setup = convert(raw, Setup, str(self.setup_path))
         if setup.format != FORMAT:
             raise InputError(
                 f"{self.setup_path}: format is {setup.format}, this version reads {FORMAT}; "
@@ -204,9 +212,10 @@ class VersionFiles:
         setup = self.read_setup()
         environment = load_environment(setup.environment)
         if environment.space.signature() != setup.space:
+            changes = describe_changed_parts(setup.parts, environment.space) if setup.parts else ""
             raise InputError(
-                f"{self.setup_path}: the design space of {setup.environment} has changed since this folder was "
-                "created; restore it, or begin another folder"
+                f"{self.setup_path}: the design space of {setup.environment} has changed since this folder was created"
+                f"{f': {changes}' if changes else ''}; restore it, or begin another folder"
             )
         return environment
 
@@ -333,3 +342,27 @@ def _read_numbers(names: Iterable[str]) -> set[int]:
     """The numbers of the versions among some files; copies and the like, whose names are others, are not versions."""
     found = (re.fullmatch(r"([0-9]{4}|[1-9][0-9]{4,9})\.json", name) for name in names)
     return {int(name[1]) for name in found if name}
+
+
+def describe_space(space: DesignSpace) -> dict[str, Any]:
+    """The fields of a `Setup` that tell of a design space."""
+    return {"space": space.signature(), "parts": describe_parts(space)}
+
+
+def describe_parts(space: DesignSpace) -> dict[str, str]:
+    """The parts of a space that its signature tells of, by name, each with its limits."""
+    strata = {f"stratum {stratum}": f"number {place + 1}" for place, stratum in enumerate(space.strata)}
+    knobs = {
+        f"knob {knob.name}": "a trait" if knob.trait else f"{knob.low:g} to {knob.high:g}{' whole' * knob.whole}"
+        for knob in space.knobs
+    }
+    return strata | knobs | {f"given {given.name}": "" for given in space.givens}
+
+
+def describe_changed_parts(before: Mapping[str, str], space: DesignSpace) -> str:
+    """The differences of a space from earlier parts, the first few; empty without any."""
+    now = describe_parts(space)
+    lines = [f"{name} is gone" for name in before if name not in now]
+    lines += [f"{name} is new" for name in now if name not in before]
+    lines += [f"{name} was {before[name]}, now {now[name]}" for name in now if before.get(name, now[name]) != now[name]]
+    return ", ".join(lines[:4]) + (", ..." if len(lines) > 4 else "")

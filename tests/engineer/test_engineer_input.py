@@ -213,6 +213,14 @@ def test_a_state_with_a_damaged_part_is_refused_before_it_is_used(name):
     assert engineer.state_dict() == before
 
 
+def test_a_state_of_another_seed_is_refused_unless_it_is_an_older_one_that_does_not_say():
+    state = Engineer(Sums(), seed=3).state_dict()
+    with refused("state: seed is 3", 4):
+        Engineer(Sums(), seed=4).load_state_dict(state)
+    Engineer(Sums(), seed=3).load_state_dict(state)
+    Engineer(Sums(), seed=4).load_state_dict({name: part for name, part in state.items() if name != "seed"})
+
+
 def test_a_state_says_whose_it_is():
     thompson, fixed = Engineer(Sums(), "thompson"), Engineer(Sums(), "fixed")
     with refused("state:", "ThompsonTeacher", "FixedTeacher"):

@@ -51,6 +51,19 @@ def test_a_journal_of_another_version_is_a_line_with_its_file(folder, change, pr
     assert folder.next().counts.answers == 16, "with the right file the answers count"
 
 
+def test_what_changed_in_a_design_space_is_said(folder):
+    path = folder.path / "engineer.json"
+    raw = json.loads(path.read_text())
+    del raw["parts"]["stratum 4"]
+    raw["parts"] |= {"stratum long": "number 4", "knob terms": "2 to 9 whole"}
+    path.write_text(json.dumps(raw | {"space": "another"}))
+    (folder.path / "SHA256SUMS").unlink()
+    with refused(
+        "engineer.json", "stratum long is gone, stratum 4 is new, knob terms was 2 to 9 whole, now 2 to 4 whole"
+    ):
+        EngineerFolder(folder.path)
+
+
 def test_an_environment_itself_is_refused_because_other_processes_need_its_name(folder, tmp_path):
     with refused("environment", "Addition", "FILE.py:Class"):
         EngineerFolder.begin(tmp_path / "other", folder.environment)

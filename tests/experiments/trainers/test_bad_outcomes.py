@@ -7,14 +7,18 @@ import pytest
 from lakewright.engineer.bounds import MOST_REWARD
 from lakewright.experiments.cli.engineer_folder import status_text
 from lakewright.experiments.environments.registry import load_environment
+from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from tests.experiments.trainers.test_outcomes import GOOD, append, make_answers, read
 from tests.support.refusals import assert_names
 from tests.support.samples.engineer_folders import ADDITION, begin_engineer
 
+ANY = {"fewest_answers": 1}  # one is enough for a decision
+
 
 @pytest.fixture
 def folder(tmp_path):
-    return begin_engineer(tmp_path / "e")
+    return begin_engineer(tmp_path / "e", settings=ANY)
 
 
 BAD = {
@@ -62,6 +66,34 @@ def test_lines_that_do_not_count_are_counted_for_good(folder):
     assert "of all lines, 2 left out: 2 with a wrong field 'tokens'" in status_text(folder.status())
 
 
+def test_a_few_answers_decide_nothing_yet(tmp_path):
+    folder = begin_engineer(tmp_path / "e")
+    append(folder, *[{**GOOD, "answer": number} for number in range(3)])
+    for _ in range(2):
+        report = folder.next(step=1)
+        assert (report.new, report.version, report.counts.answers) == (False, 0, 3)
+        assert_names(report.line, "3 answers since version 0", "fewest_answers is 4")
+    append(folder, {**GOOD, "answer": 3})
+    assert folder.next(step=1).line.endswith("; from 4 answers")
+    assert folder.status().pending == 0
+
+
+def test_all_held_out_answers_are_enough_and_earlier_folders_decide_on_any(tmp_path):
+    folder = begin_engineer(tmp_path / "e", held_out=2)
+    recorder = OutcomeRecorder(folder.path)
+    recorder.record(folder.held_out()[0], ["?"], split="held_out", group="before training")
+    assert "1 answer since" in folder.next().line
+    recorder.record(folder.held_out()[1], ["?"], split="held_out", group="before training", first=1)
+    assert folder.next().line.endswith("; from 2 answers")
+    raw = json.loads((folder.path / "engineer.json").read_text())
+    del raw["settings"]["fewest_answers"], raw["parts"]
+    (folder.path / "engineer.json").write_text(json.dumps(raw))
+    (folder.path / "SHA256SUMS").unlink()
+    older = EngineerFolder(folder.path)
+    append(older, GOOD)
+    assert older.next().line.endswith("; from 1 answer")
+
+
 @pytest.mark.parametrize(
     ("knobs", "difference"),
     [
@@ -71,7 +103,7 @@ def test_lines_that_do_not_count_are_counted_for_good(folder):
 )
 def test_a_trainer_that_ignores_the_design_is_noticed(tmp_path, knobs, difference):
     always = {"1": {"share": 0.0, "terms": 2, "carry": 0}, "2": {"share": 1.0, "terms": 2, "carry": 1}}
-    folder = begin_engineer(tmp_path / "e", design=load_environment(ADDITION).space.design(always))
+    folder = begin_engineer(tmp_path / "e", settings=ANY, design=load_environment(ADDITION).space.design(always))
     append(
         folder,
         *[{**GOOD, "group": f"{number}", "knobs": knobs} for number in range(3)],

@@ -49,7 +49,7 @@ def report(total, info):
 
 @pytest.fixture
 def folder(tmp_path):
-    return begin_engineer(tmp_path / "e", teacher="random")
+    return begin_engineer(tmp_path / "e", teacher="random", settings={"fewest_answers": 1})
 
 
 def assert_whole(path, groups, size):

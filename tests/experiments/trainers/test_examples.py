@@ -40,7 +40,7 @@ def test_the_plain_loop_redesigns_and_a_second_start_changes_nothing(run_example
 def test_trl_redesigns_and_resumes_with_the_same_problems(run_example, tmp_path, capsys):
     done = run_example("trl_engineer.py", tmp_path)
     path = tmp_path / "engineer"
-    assert [report.version for report in done["tasks"].decided] == [1, 2, 3]
+    assert [report.version for report in done["tasks"].decided] == [1, 2, 2], "nothing is easier than version 2"
     groups = read_groups(path)
     assert (len(groups), {len(lines) for lines in groups.values()}) == (24, {4})
     assert all(len({(line.version, line.key) for line in lines}) == 1 for lines in groups.values())

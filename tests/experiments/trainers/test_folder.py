@@ -165,7 +165,7 @@ def test_a_model_that_answers_nothing_leaves_the_design_and_is_told_of_once(tmp_
     record_some(folder, ProblemSource(folder.path).take(4))
     report = folder.next(ask=lambda messages, schema, seed: Reply("", 0))
     assert (report.version, report.line.count("not JSON")) == (0, 1)
-    assert report.line.endswith("; applied: no change")
+    assert report.line.endswith("; applied: no change; from 16 answers")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_the_server_is_named_where_the_engineer_is_begun(tmp_path, capsys):
 
 def test_the_servers_of_a_folder_are_asked_with_its_temperatures(tmp_path):
     assert set(FolderSettings.__struct_fields__) - set(EngineerSettings.__struct_fields__) == {
-        *("endpoint", "temperature", "rollouts", "rollout_temperature")
+        *("endpoint", "temperature", "rollouts", "rollout_temperature", "fewest_answers")
     }
     with serving(answer_short_sums) as server:
         models = [EndpointSettings(url=server.url, model=name, retries=0) for name in ("engineer", "policy")]
