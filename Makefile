@@ -6,9 +6,10 @@ RUN ?= runs/demo
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --durations=10
 
 # Modules are kept as byte code, in spite of what the environment says: a command that must compile them starts seconds
-# later. What takes longest is compiled when installed: the largest packages, and the solver's search.
+# later, and so does each process of the tests. What takes longest is compiled when installed: the largest packages, and
+# the solver's search.
 export PYTHONDONTWRITEBYTECODE =
-COMPILED := import jax, flax, pandas, pyarrow.parquet, torch, transformers, trl, lakewright.experiments.cli, lakewright.core_jax.solver.solver as s; s.prepare_solver(3, 3)
+COMPILED := import jax, flax, pandas, pyarrow.parquet, torch, transformers, trl, peft, ray, scipy.stats, sklearn.linear_model, networkx, hypothesis, playwright.sync_api, lakewright.experiments.loop.closed_loop, lakewright.core_jax.solver.solver as s; s.prepare_solver(3, 3)
 
 # What is installed: `make lock` pins it, `make install` installs that and nothing newer.
 TORCH := torch==2.13.0
