@@ -1,5 +1,6 @@
 """The shape of a run's model, from which its memory follows: built without memory, or known by its name on the hub."""
 
+import functools
 from collections import Counter
 from pathlib import Path
 from typing import Any, cast
@@ -66,9 +67,22 @@ def model_shape(settings: RunSettings) -> ModelShape:
     Raises InputError if its config cannot be read, or the environment has no use for such a model.
     """
     start = prepare_place(settings.start) if settings.start else ""
+    if _is_known(start):
+        return _find_known_shape(start)
     with torch.device("meta"):
         model = _build_from_start(start) if start else _build_from_settings(settings)
     return shape_of_model(model, settings.start or _name(settings))
+
+
+@functools.cache  # who estimates or checks a run asks several times
+def _find_known_shape(start: str) -> ModelShape:
+    with torch.device("meta"):
+        return shape_of_model(_build_from_start(start), start)
+
+
+def _is_known(start: str) -> bool:
+    """Whether this is the name of a model of QWEN3, and no folder of that name."""
+    return start in QWEN3 and not Path(start).exists()
 
 
 def count_weight_bytes(place: str) -> int:
@@ -127,7 +141,7 @@ def _build_from_start(start: str) -> PreTrainedModel:
 
 
 def _find_known_config(start: str) -> Qwen3Config | None:
-    if start not in QWEN3 or Path(start).exists():
+    if not _is_known(start):
         return None
     hidden, mlp, layers, heads, pairs, tied = QWEN3[start]
     return Qwen3Config(
