@@ -59,7 +59,7 @@ def test_the_same_command_again_is_quiet_in_a_pipe_and_touches_no_stage(folder, 
     assert {name: after[name] for name in FILES} == {name: before[name] for name in FILES}
 
 
-@pytest.mark.parametrize("quiet", [True, False])
+@pytest.mark.parametrize("quiet", [pytest.param(True, marks=pytest.mark.deep), False])
 def test_a_run_in_a_pipe_prints_lines_of_its_stages_unless_it_is_quiet_and_its_table(quiet, tmp_path, capfd):
     words = ["--quiet"] if quiet else []
     assert main(["run", *OVERRIDES, "stages=1", "--out", str(tmp_path / "run"), *words]) == 0
@@ -107,7 +107,8 @@ def test_a_run_that_was_refused_for_its_model_leaves_nothing_in_the_way_of_anoth
     given = ["run", *OVERRIDES, "stages=1", "--out", str(out)]
     assert main([*given, f"start={tmp_path}/model", "seed=2"]) == 2
     assert "no model.safetensors" in capfd.readouterr().err
-    assert main([*given, "validation.boards=2"]) == 0
+    assert main([*given, "validation.boards=2", "--quiet"]) == 0
+    assert capfd.readouterr().err == ""
     run = RunFolder(out)
     assert (run.settings().start, run.settings().validation.boards) == ("", 2)
     assert len(read_record(run.warmup.validation, Validation).valid) == len(read_all(run.validation)) == 8
