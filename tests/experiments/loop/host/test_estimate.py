@@ -223,7 +223,7 @@ def test_the_peak_of_a_warm_up_in_words_is_as_estimated(changes):
 
 @pytest.mark.parametrize("host", each_host)
 def test_the_peak_of_the_training_of_an_engineer_in_words_is_as_estimated(host):
-    prompt, answer = 400, 120
+    prompt, answer = 200, 60
     run = {"codec": "text", "text": WORDS, "start": str(deep_checkpoint()), "warmup": WarmupSettings(steps=0)}
     engineer, evidence = QuestionSettings(answer=answer, group=3), EvidenceSettings(budget=prompt)
     grpo = GrpoSettings(host=host)
