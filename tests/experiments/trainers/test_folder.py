@@ -306,7 +306,7 @@ def test_a_kill_at_any_renaming_ends_with_the_same_versions(tmp_path, monkeypatc
     for renamings in range(12):  # up to version 1
         path = tmp_path / str(renamings)
         with monkeypatch.context() as patch:
-            cut_power(patch, renamings, before=before)
+            cut_power(patch, renamings if before else renamings + 1, before=before)
             with pytest.raises(PowerCutError):
                 train_with_engineer(path)
         train_with_engineer(path)
