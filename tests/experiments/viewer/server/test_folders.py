@@ -136,7 +136,7 @@ def test_a_benchmark_counts_its_boards_and_leads_to_them(site):
 
 
 def test_an_evaluation_leads_from_its_rates_to_every_answer(site):
-    assert "plain on 2 boards" in page(site, "/evaluation/shown/evaluation/answers")
+    assert "Answers of plain to 2 boards" in page(site, "/evaluation/shown/evaluation/answers")
     assert page(site, "/boards/evaluation/answers/shown/evaluation/answers?verdict=valid").count('class="verdict"') == 2
 
 
