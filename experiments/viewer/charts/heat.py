@@ -87,6 +87,7 @@ def _draw_field(x: float, y: float, wide: float, share: float | None, number: st
     return f'{box} fill="rgb({red},{green},{blue})"><title>{escape_text(words)}</title></rect>{written}'
 
 
+ZOOM = 1.3  # of a panel on a page that has room
 BOX, LEFT, GAP = 34, 46, 30  # pixels of a map: a cell, the least margin, and between panels
 NAME_LETTER, NAME_SPACE = 6, 16  # of the names of strata: the width of a letter, and what is around a name
 TITLE_LETTER = 6.5  # the width of a letter of a title
@@ -114,8 +115,9 @@ def difficulty_panels(forecast: Forecast, space: DesignSpace) -> list[str]:
         for kind, title in zip(kinds, titles, strict=True):
             cells = [found for found in forecast.grid if _read_traits(found.cell, space) == kind]
             panel = axes.draw_panel(cells, f"{name}{title}", field, top)
-            size = f'viewBox="0 0 {wide} {high}" font-size="11" text-anchor="middle" fill="currentColor"'
-            panels.append(f'<svg xmlns="http://www.w3.org/2000/svg" {size} {FONT} role="img">{panel}</svg>')
+            size = f'viewBox="0 0 {wide} {high}" width="{ZOOM * wide:.0f}" font-size="11" text-anchor="middle"'
+            look = f'fill="currentColor" {FONT} role="img"'
+            panels.append(f'<svg xmlns="http://www.w3.org/2000/svg" {size} {look}>{panel}</svg>')
     return panels
 
 

@@ -195,13 +195,16 @@ def _mark_traits(traits: Sequence[Knob]) -> list[str]:
 
 def _label_kinds(kinds: Sequence[tuple[Value, ...]], space: DesignSpace, marks: Sequence[str]) -> list[str]:
     """The values of the levels, and the marks of the traits that problems have."""
-    labels = []
+    columns = []
     for place in space.levels:
         values = [kind[place] for kind in kinds]
-        labels.append([f"{value:g}" for value in values] if space.knobs[place].whole else ratio_labels(values))
-    for place, mark in zip(space.traits, marks, strict=True):
-        labels.append([mark if kind[place] else "" for kind in kinds])
-    return [" ".join(filter(None, parts)) or "other" for parts in zip(*labels, strict=True)] or ["all" for _ in kinds]
+        columns.append([f"{value:g}" for value in values] if space.knobs[place].whole else ratio_labels(values))
+    labels = []
+    for number, kind in enumerate(kinds):
+        levels = ", ".join(column[number] for column in columns)
+        marked = [mark for place, mark in zip(space.traits, marks, strict=True) if kind[place]]
+        labels.append(" ".join(filter(None, [levels, *marked])) or ("other" if space.traits else "all"))
+    return labels
 
 
 def _over_tokens(title: str, series: Sequence[Series]) -> str:

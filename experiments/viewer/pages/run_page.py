@@ -71,7 +71,7 @@ def _collect_values(folder: RunFolder, name: str) -> dict[str, Any]:
         "design_charts": [mark_svg(chart) for chart in charts.design_charts(history, about)]
         if _select_stages(history)
         else [],
-        "next_words": _describe_next(folder, history, about),
+        "next_words": _describe_next(folder, history, about) if progress.state != "finished" else "",
         "tokens": charts.tokens_after(history)[-1] if history else 0,
     }
 

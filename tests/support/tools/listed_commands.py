@@ -256,6 +256,10 @@ ONLY_READ: dict[str, list[str]] = {
         "lakewright run --teacher difficulty teacher_options.power=3 sampler.name=plr --out runs/mine",
         "lakewright study docs/examples/own_teacher.toml --out studies/own",
         "python -m tests.campaigns sweeps",
+        "python -m tests.campaigns peers",
+    ],
+    "runs that a clone does not have": [
+        "python docs/site/forecast_losses.py studies/arena-graded/runs/* --out docs/data/forecast_losses.json",
     ],
     "hours": [
         "lakewright run --preset cpu-30 --out runs/half-hour",
