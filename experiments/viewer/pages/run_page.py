@@ -15,7 +15,7 @@ from lakewright.experiments.viewer.catalogue.run_progress import StageProgress, 
 from lakewright.experiments.viewer.catalogue.run_space import Measure, RunSpace, describe_next, find_space
 from lakewright.experiments.viewer.pages import run_charts as charts
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
-from lakewright.experiments.viewer.pages.stage_page import asked_first, list_texts, stage_values
+from lakewright.experiments.viewer.pages.stage_page import asked_first, list_texts, read_stage_view
 from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, fits_picture
 from lakewright.experiments.viewer.pictures.board_pictures import draw_frames, write_caption
 
@@ -36,8 +36,8 @@ def report_page(folder: RunFolder) -> Page:
     values = _collect_values(folder, name)
     history: list[Chapter] = values["history"]
     numbers = [-1] * asked_first(folder) + list(range(len(_select_stages(history))))
-    stages = [stage_values(folder, name, number) for number in numbers]
     about: RunSpace = values["about"]
+    stages = [read_stage_view(folder, number, about) for number in numbers]
     examples = history[-1].validation.examples if history else []
     values |= {"stages": stages, "strips": _draw_strips(examples), "texts": list_texts(examples, about)}
     return Page(name, "report.html", values)

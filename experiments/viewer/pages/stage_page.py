@@ -3,11 +3,15 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Knob
 from lakewright.engineer.design import Delta, Design, DesignRow, Edit
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence import Evidence, evidence_text
+from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.steps import Attempt
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
@@ -21,6 +25,7 @@ from lakewright.experiments.loop.records.stage_records import (
     Rollback,
     SampledRecord,
     Validation,
+    find_record,
     read_record,
 )
 from lakewright.experiments.viewer.catalogue.discovery import Item
@@ -78,15 +83,72 @@ class TextExample(NamedTuple):
     failure: str
 
 
+class ShownAttempt(NamedTuple):
+    """An answer of the engineer with the guard's verdict.
+
+    edits: before the guard. diff: after it. reason: shared by all edits.
+    """
+
+    proposal: Proposal
+    verdict: GuardVerdict
+    edits: Table | None
+    reason: str
+    diff: list[StratumChange]
+
+
+class StageView(NamedTuple):
+    """What the page of a stage shows; what doesn't exist yet is None or empty.
+
+    number: from 0, or -1 for the warm-up. columns: the header of tables of designs. maps, frontier: pictures. Fields
+    with next: the design that follows, and its problems. own_change, next_change: held-out outcomes before and after.
+    """
+
+    number: int
+    finished: bool
+    columns: tuple[str, ...]
+    design: Table | None
+    sampled: Table | None
+    evidence_text: str | None
+    maps: list[Markup]
+    frontier: list[Markup]
+    frontier_table: Table | None
+    engineer: Table | None
+    teacher: str
+    attempts: list[ShownAttempt]
+    trial: Table | None
+    trial_tokens: int
+    next_design: list[StratumChange] | None
+    next_source: str
+    next_reasons: list[str]
+    next_sampled: Table | None
+    next_drawn: bool
+    own_change: Table | None
+    next_change: Table | None
+    rollback: Rollback | None
+    problems_saved: bool
+    players: list[dict[str, Any]]
+    texts: list[TextExample]
+    steps: tuple[str, ...] = STEPS
+    most_side: int = MOST_SIDE
+
+    @property
+    def called(self) -> str:
+        """Its name for people."""
+        return _call_stage(self.number)
+
+
 def stage_page(item: Item, number: str) -> Page:
     """A stage so far. item: the run. number: from 0, or `warm-up`. Raises InputError if the run has no such stage."""
     folder = RunFolder(item.path)
     stages, place = folder.settings().stages, -1 if number == "warm-up" else int(number)
     if place >= stages:
         raise InputError(f"{item.name}: has {stages} stages, from 0; stage {place} does not exist")
-    values = stage_values(folder, item.name, place) | {"stages": stages, "asked_first": asked_first(folder)}
-    crumbs = [Crumb("All", ""), Crumb(item.name, f"run/{item.name}"), Crumb(values["called"], "")]
-    return Page(f"{item.name}, {values['called']}", "stage.html", values, crumbs, not values["finished"])
+    about = find_space(folder, folder.settings())
+    view = read_stage_view(folder, place, about)
+    values = {"about": about, "words": about.space.words, "name": item.name, "stage": view}
+    values |= {"stages": stages, "asked_first": asked_first(folder)}
+    crumbs = [Crumb("All", ""), Crumb(item.name, f"run/{item.name}"), Crumb(view.called, "")]
+    return Page(f"{item.name}, {view.called}", "stage.html", values, crumbs, not view.finished)
 
 
 def asked_first(folder: RunFolder) -> bool:
@@ -98,75 +160,45 @@ def _call_stage(number: int) -> str:
     return f"stage {number}" if number >= 0 else "warm-up"
 
 
-def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
-    """Everything that the page of a stage, or of the warm-up (-1), shows; values that don't exist yet are None."""
+def read_stage_view(folder: RunFolder, number: int, about: RunSpace) -> StageView:
+    """What the records of a stage, or of the warm-up (-1), show so far. about: the design space of the run."""
     stage, before = folder.stage(number), folder.stage(number - 1)
     following = folder.stage(number + 1)
-    about = find_space(folder, folder.settings())
-    decision = read_record(stage.proposal, DecisionRecord) if stage.proposal.exists() else None
+    decision, trial = find_record(stage.proposal, DecisionRecord), find_record(stage.trial, Trial)
     evidence = stage.read_evidence() if stage.evidence.exists() else None
-    trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
     design = stage.design() if stage.design_file.exists() else None
-    return {
-        "about": about,
-        "words": about.space.words,
-        "columns": _head_columns(about),
-        "name": name,
-        "number": number,
-        "called": _call_stage(number),
-        "steps": STEPS,
-        "finished": stage.done.exists(),
-        "seconds": read_record(stage.done, Done).seconds if stage.done.exists() else None,
-        "design": tabulate_design(design, about) if design else None,
-        "sampled": _show_sampled(stage, about),
-        "evidence_text": evidence_text(evidence, about.space) if evidence else None,
-        "maps": _draw_maps(evidence, following, number, about),
-        **_show_forecast(stage, about),
-        "engineer": _show_engineer(stage),
-        "decision": decision,
-        "attempts": _list_attempts(decision, design, about) if decision and design else [],
-        "trial": _show_trial(trial, about) if trial else None,
-        "trial_tokens": trial.tokens if trial else 0,
-        **_next_values(stage, design, about),
-        "next_sampled": _show_sampled(following, about),
-        "own_change": _show_change(before, stage, about) if number >= 0 else None,
-        "next_change": _show_change(stage, following, about),
-        "rollback": read_record(stage.rollback, Rollback) if stage.rollback.exists() else None,
-        **_describe_problems(stage, following, about),
-        "most_side": MOST_SIDE,
-    }
-
-
-def _next_values(stage: Stage, design: Design | None, about: RunSpace) -> dict[str, Any]:
-    """The next design, and the reason for it."""
-    known = stage.done.exists() and (stage.proposal.exists() or stage.next.exists())
-    following = stage.read_next() if known else None
-    return {
-        "next_design": list_stratum_changes(design, following.design, about) if design and following else None,
-        "next_source": SOURCES[following.source] if following else "",
-        "next_reasons": following.reasons if following else [],
-    }
-
-
-def _describe_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str, Any]:
-    """The problems that can be shown, and the policy's answers to some of the held-out ones."""
-    examples = read_record(stage.validation, Validation).examples if stage.validation.exists() else []
-    return {
-        "next_drawn": following.boards.exists() or following.problems.exists(),
-        "problems_saved": stage.boards.exists() or stage.problems.exists(),
-        "players": _make_players([example for example in examples if example.is_plan]),
-        "texts": list_texts(examples, about),
-    }
-
-
-def _show_forecast(stage: Stage, about: RunSpace) -> dict[str, Any]:
-    """The difficulty model's forecast: pictures, or a table if there are several levels."""
-    forecast = read_record(stage.difficulty, Forecast) if stage.difficulty.exists() else None
-    drawn = forecast is not None and len(about.space.levels) < 2
-    return {
-        "frontier": list(map(mark_svg, difficulty_panels(forecast, about.space))) if forecast and drawn else [],
-        "frontier_table": tabulate_forecast(forecast, about) if forecast and not drawn else None,
-    }
+    forecast, done = find_record(stage.difficulty, Forecast), find_record(stage.done, Done)
+    drawn = len(about.space.levels) < 2  # with several levels, a table
+    chosen = stage.read_next() if done and (decision or stage.next.exists()) else None
+    validation = find_record(stage.validation, Validation)
+    examples = validation.examples if validation else []
+    return StageView(
+        number=number,
+        finished=done is not None,
+        columns=_head_columns(about),
+        design=tabulate_design(design, about) if design else None,
+        sampled=_show_sampled(stage, about),
+        evidence_text=evidence_text(evidence, about.space) if evidence else None,
+        maps=_draw_maps(evidence, following, number, about),
+        frontier=list(map(mark_svg, difficulty_panels(forecast, about.space))) if forecast and drawn else [],
+        frontier_table=tabulate_forecast(forecast, about) if forecast and not drawn else None,
+        engineer=_show_engineer(stage),
+        teacher=decision.teacher if decision else "",
+        attempts=_list_attempts(decision, design, about) if decision and design else [],
+        trial=_show_trial(trial, about) if trial else None,
+        trial_tokens=trial.tokens if trial else 0,
+        next_design=list_stratum_changes(design, chosen.design, about) if design and chosen else None,
+        next_source=SOURCES[chosen.source] if chosen else "",
+        next_reasons=chosen.reasons if chosen else [],
+        next_sampled=_show_sampled(following, about),
+        next_drawn=following.boards.exists() or following.problems.exists(),
+        own_change=_show_change(before, stage, about) if number >= 0 else None,
+        next_change=_show_change(stage, following, about),
+        rollback=find_record(stage.rollback, Rollback),
+        problems_saved=stage.boards.exists() or stage.problems.exists(),
+        players=_make_players([example for example in examples if example.is_plan]),
+        texts=list_texts(examples, about),
+    )
 
 
 def tabulate_forecast(forecast: Forecast, about: RunSpace) -> Table:
@@ -217,17 +249,17 @@ def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta
     return found
 
 
-def _list_attempts(decision: DecisionRecord, design: Design, about: RunSpace) -> list[dict[str, Any]]:
+def _list_attempts(decision: DecisionRecord, design: Design, about: RunSpace) -> list[ShownAttempt]:
     """Every answer of a round, refused ones first, with its delta and its verdict."""
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
     return [
-        {
-            "proposal": attempt.proposal,
-            "verdict": attempt.verdict,
-            "edits": _tabulate_edits(attempt.proposal.delta, about),
-            "reason": _find_reason(attempt.proposal.delta),
-            "diff": list_stratum_changes(design, attempt.verdict.design, about, attempt.proposal.delta),
-        }
+        ShownAttempt(
+            proposal=attempt.proposal,
+            verdict=attempt.verdict,
+            edits=_tabulate_edits(attempt.proposal.delta, about),
+            reason=_find_reason(attempt.proposal.delta),
+            diff=list_stratum_changes(design, attempt.verdict.design, about, attempt.proposal.delta),
+        )
         for attempt in attempts
     ]
 
