@@ -97,7 +97,7 @@ class ShownAttempt(NamedTuple):
 
 
 class StageView(NamedTuple):
-    """What the page of a stage shows; what doesn't exist yet is None or empty.
+    """The content of the page of a stage; what does not exist yet is None or empty.
 
     number: from 0, or -1 for the warm-up. columns: the header of tables of designs. maps, frontier: pictures. Fields
     with next: the design that follows, and its problems. own_change, next_change: held-out outcomes before and after.
@@ -161,7 +161,7 @@ def _call_stage(number: int) -> str:
 
 
 def read_stage_view(folder: RunFolder, number: int, about: RunSpace) -> StageView:
-    """What the records of a stage, or of the warm-up (-1), show so far. about: the design space of the run."""
+    """The records of a stage, or of the warm-up (-1), so far. about: the design space of the run."""
     stage, before = folder.stage(number), folder.stage(number - 1)
     following = folder.stage(number + 1)
     decision, trial = find_record(stage.proposal, DecisionRecord), find_record(stage.trial, Trial)
