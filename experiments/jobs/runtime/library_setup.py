@@ -10,6 +10,9 @@ from typing import Any
 from lakewright.core_jax.support import naming_extra
 from lakewright.policy.models import is_on_hub
 
+# Otherwise vLLM writes lines to the standard output, and sends statistics of its use.
+VLLM = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_LOGGING_STREAM": "ext://sys.stderr", "VLLM_NO_USAGE_STATS": "1"}
+
 
 def prepare_libraries(model: str = "") -> None:
     """Settles everything that must be known before the training libraries are imported.
@@ -19,6 +22,8 @@ def prepare_libraries(model: str = "") -> None:
     os.environ.setdefault("HF_HUB_OFFLINE", "0" if is_on_hub(model) else "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # a GPU is shared with torch
+    for name, value in VLLM.items():
+        os.environ.setdefault(name, value)
     warnings.filterwarnings("ignore", category=FutureWarning)
     from transformers.utils import logging
 

@@ -1,11 +1,13 @@
 """vLLM behind the interface of all decoders: a made-up engine with its signatures; in the deep tests the real vLLM."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 import torch
 
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 from lakewright.policy.inference import (
     ModelAnswers,
     PrefixCache,
@@ -116,6 +118,14 @@ def test_without_vllm_or_a_gpu_a_line_says_so(own, monkeypatch):
     monkeypatch.setattr("lakewright.policy.inference.vllm_answers.resolve_device", lambda device: "cpu")
     with refused("text.decoder is vllm", "no CUDA device", "own"):
         start_vllm(text_checkpoint(), own.model, own.tokenizer)
+
+
+def test_a_command_lets_vllm_write_nothing_to_the_standard_output_unless_it_is_asked_to(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"VLLM_LOGGING_LEVEL": "DEBUG"})
+    prepare_libraries()
+    assert os.environ["VLLM_LOGGING_STREAM"] == "ext://sys.stderr"
+    assert os.environ["VLLM_NO_USAGE_STATS"] == "1"
+    assert os.environ["VLLM_LOGGING_LEVEL"] == "DEBUG"
 
 
 @pytest.mark.deep
