@@ -216,8 +216,8 @@ def _write_validation(tree: Tree) -> Tree:
 
 
 def _write_forced(tree: Tree) -> Tree:
-    """With the outcomes on boards with a forced wait, of each size, without the name of this trait."""
-    return tree | {"by_trait": {size: parts[WAIT] for size, parts in tree["by_trait"].items()}}
+    """With the outcomes on boards with a forced wait, of each size that has some, without the name of this trait."""
+    return tree | {"by_trait": {size: parts[WAIT] for size, parts in tree["by_trait"].items() if WAIT in parts}}
 
 
 def _read_forced(tree: Tree) -> Tree:

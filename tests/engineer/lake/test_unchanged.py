@@ -25,6 +25,7 @@ from lakewright.engineer.evidence import (
     show_evidence,
     vocabulary_of,
 )
+from lakewright.engineer.tally import Tally
 from lakewright.experiments.loop.records.lake_form import from_lake, to_lake
 from tests.support.samples.evidence import SPACE, RoomyLake
 
@@ -49,6 +50,14 @@ def space_of(round: str) -> Any:
 @rounds
 def test_evidence_goes_back_into_the_form_it_came_in(round):
     assert json.loads(msgspec.json.encode(to_lake(evidence_of(round)))) == RAW[round]
+
+
+def test_a_size_without_a_forced_board_has_no_outcomes_on_these():
+    parts = {3: {"wait_ratio": Tally(4, 1)}, 4: {}}
+    evidence = msgspec.structs.replace(evidence_of("small"), by_trait=parts)
+    written = json.loads(msgspec.json.encode(to_lake(evidence)))
+    assert list(written["forced"]) == ["3"]
+    assert list(read_evidence(from_lake(written, Evidence), "here").by_trait) == [3]
 
 
 def test_the_words_are_those_of_checkpoints():
