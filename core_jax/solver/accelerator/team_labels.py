@@ -20,30 +20,31 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake.board_arrays import check_boards
 from lakewright.core_jax.lake.label_batches import round_horizon
-from lakewright.core_jax.solver.accelerator.cell_sets import CellSet
+from lakewright.core_jax.solver.accelerator.cell_sets import CellSet, word_count
 from lakewright.core_jax.solver.accelerator.device_solver import fill_up, label_cells
 from lakewright.core_jax.solver.accelerator.makespan_floods import UNKNOWN
 from lakewright.core_jax.solver.accelerator.packing import unload_boards
 from lakewright.core_jax.solver.accelerator.row_groups import flood_unknown
 from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE, SinglePaths, find_third_paths, measure_paths
 from lakewright.core_jax.solver.accelerator.sizes import (
-    SMALLEST,
     Sizes,
     choose_sizes,
+    first_depth,
+    flood_bytes,
     make_with_room,
     memory_per_thread,
 )
 from lakewright.core_jax.solver.accelerator.team_floods import PAIRS, flood_for_team_costs, flood_for_team_makespans
 from lakewright.core_jax.support.jax_settings import stated_settings
-from lakewright.core_jax.support.parallel import on_all_cores
+from lakewright.core_jax.support.parallel import on_all_cores, on_gpu
 from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import Board, Certificate, Labels, Status
 
 LARGEST = 10  # cells on a side
-# How many times fewer boards are flooded at once than of two agents. A set of states is n^2 times as large, but of the
-# layers, which pairs save, only the last are there: so up to LARGEST these floods fit where the pairs' did.
-TEAM_SHARE = 16
+# Sets of states that a board takes while it is flooded: compiled for an H100 it takes 4, and on a processor, where XLA
+# fuses less, 41 if a set has one word and 111 if it has four.
+HELD, HELD_BY_WORD = 8, 45
 
 
 @flax.struct.dataclass
@@ -125,8 +126,7 @@ def label_team_cells(size: int, sizes: Sizes, free: CellSet, cells: jax.Array) -
     paths = in_phase("distances", measure_paths, size, free, cells)
     pairs = [_label_pair(size, sizes, free, cells, paths, place) for place in range(len(PAIRS))]
     bounds = _combine_pairs(paths.distance, jax.tree.map(lambda *fields: jnp.stack(fields), *pairs))
-    group = sizes.flood // TEAM_SHARE
-    few = Sizes(sizes.block, group, max(group // 8, SMALLEST // TEAM_SHARE))
+    few = choose_team_sizes(size, sizes)
     # Boards whose pairs have similar optima are flooded together.
     in_time = partial(flood_for_team_makespans, size, free, cells)
     makespan = in_phase("floods of makespans", flood_unknown, bounds.makespan, bounds.span, few, in_time)
@@ -137,6 +137,19 @@ def label_team_cells(size: int, sizes: Sizes, free: CellSet, cells: jax.Array) -
     moving = partial(flood_for_team_costs, size, False, free, cells, cost)
     unforced = in_phase("floods without waits", flood_unknown, known, cost, few, moving)
     return _join_labels(bounds, paths.distance, (makespan, cost, forced | (unforced != cost)))
+
+
+def choose_team_sizes(size: int, sizes: Sizes) -> Sizes:
+    """The boards of three agents to flood at once: as many as fit where the pairs' saved layers were, or one.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        sizes: the boards' as boards of two agents.
+    """
+    held = HELD if on_gpu() else HELD_BY_WORD * word_count(size)
+    fit = flood_bytes(size, sizes.flood, first_depth(size)) // (4 * word_count(size) * size**4 * held)
+    group = 1 << max(fit.bit_length() - 1, 0)
+    return Sizes(sizes.block, group, max(group // 8, 1))
 
 
 def _label_pair(size: int, sizes: Sizes, free: CellSet, cells: jax.Array, paths: SinglePaths, place: int) -> _Pairs:
