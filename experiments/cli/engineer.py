@@ -13,6 +13,7 @@ from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 if TYPE_CHECKING:
     from lakewright.engineer.design import Design
+    from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.viewer.catalogue.run_space import RunSpace
 
 EXAMPLE = "example: lakewright engineer show runs/demo --stage 0"
@@ -23,13 +24,24 @@ app.command(engineer_reading.app, name="*")
 
 
 @app.command(help_epilogue=EXAMPLE)
-def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int | None = None, json: Json = False) -> None:
-    """Print the evidence, prompt, answer, verdict and trial of a stage.
+def show(
+    folder: Annotated[Path, Parameter(name="DIR")],
+    /,
+    *,
+    stage: int | None = None,
+    version: int | None = None,
+    json: Json = False,
+) -> None:
+    """Print the evidence, prompt, answer, verdict and trial of a stage, or of the last decision about a version.
 
     Args:
-        folder: The run folder.
-        stage: A finished stage, counted from 0; by default the last.
+        folder: The run folder, or the folder of an engineer.
+        stage: A finished stage of a run, counted from 0; by default the last.
+        version: A version in the folder of an engineer; by default the newest.
     """
+    if (folder / "engineer.json").exists() or version is not None:
+        engineer_folder.show_version(folder, version, stage, json=json)
+        return
     from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.viewer.catalogue.run_space import find_space
     from lakewright.experiments.viewer.proposals import plain_stage, read_shown_stage, stage_text
@@ -63,12 +75,11 @@ def propose(
         stage: A finished stage, counted from 0; by default the last.
     """
     prepare_libraries()
-    from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.settings.run_settings import replace_teacher
     from lakewright.experiments.viewer.catalogue.run_space import find_space
     from lakewright.experiments.viewer.proposals import ask_teacher, plain_replay, proposal_text
 
-    run = RunFolder(folder)
+    run = _open_run(folder)
     number = len(run.finished_stages()) - 1 if stage is None else stage
     settings = run.settings()
     settings = replace_teacher(settings, teacher or settings.teacher, list(overrides))
@@ -105,12 +116,11 @@ def sample(
     """
     places = models.split(",")
     prepare_libraries(next((place for place in places if place.count("/") == 1), ""))
-    from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.settings.run_settings import replace_teacher
     from lakewright.experiments.loop.training.trainee import make_trainee
     from lakewright.experiments.studies.engineer_samples import format_samples, sample_engineers
 
-    run = RunFolder(folder)
+    run = _open_run(folder)
     settings = replace_teacher(run.settings(), run.settings().teacher, list(overrides))
     with progress("answers", 2 * answers * len(places), "answers") as bar:
         sampled = sample_engineers(make_trainee(settings), run, stage, places, answers, bar.update, trial, out)
@@ -138,7 +148,6 @@ def replay(
     """
     prepare_libraries()
     from lakewright.engineer.teachers import MODELS
-    from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.settings.run_settings import replace_teacher
     from lakewright.experiments.viewer.catalogue.run_space import find_space
     from lakewright.experiments.viewer.proposals import Replayed, plain_replay, replay_teachers, side_by_side
@@ -147,10 +156,20 @@ def replay(
     proposals: list[Replayed] = []
     designs: dict[tuple[str, int], tuple[Design, RunSpace]] = {}
     for path in (first, *others):
-        run = RunFolder(path)
+        run = _open_run(path)
         proposals += replay_teachers([replace_teacher(run.settings(), name, list(overrides)) for name in names], run)
         about = find_space(run, run.settings())
         stages = enumerate(run.finished_stages())
         designs |= {(str(run.folder), number): (stage.design(), about) for number, stage in stages}
     plain = [plain_replay(one, designs[one.folder, one.stage][1]) for one in proposals] if json else []
     print_result(encode_line(plain) if json else side_by_side(proposals, designs))
+
+
+def _open_run(folder: Path) -> "RunFolder":
+    """The run of a folder. Raises InputError if it holds an engineer of a trainer elsewhere."""
+    from lakewright.core_jax.errors import InputError
+    from lakewright.experiments.loop.records.run_folder import RunFolder
+
+    if (folder / "engineer.json").exists():
+        raise InputError(f"{folder}: holds an engineer and no run; see lakewright engineer show and log")
+    return RunFolder(folder)

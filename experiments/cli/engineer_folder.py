@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from lakewright.engineer.teachers import DEFAULT_TEACHER
-from lakewright.experiments.cli.conventions.options import Json, Overrides, TeacherName
-from lakewright.experiments.cli.conventions.output import print_error, print_found
+from lakewright.experiments.cli.conventions.options import Flag, Json, Overrides, TeacherName
+from lakewright.experiments.cli.conventions.output import (
+    encode_line,
+    print_error,
+    print_found,
+    print_result,
+    print_summary,
+)
 
 if TYPE_CHECKING:
     from lakewright.engineer.design import Design
@@ -141,6 +147,105 @@ def log(folder: Folder, /, *, json: Json = False) -> None:
     from lakewright.experiments.trainers.folder import EngineerFolder
 
     print_found(EngineerFolder(folder).log(), json, "\n".join)
+
+
+@app.command(help_epilogue="example: lakewright engineer draw runs/e --count 32 --out problems.jsonl")
+def draw(
+    folder: Folder,
+    /,
+    *,
+    count: int = 32,
+    out: Path | None = None,
+    held_out: Flag = False,
+    first: int | None = None,
+    seed: int = 0,
+    json: Json = False,
+) -> None:
+    """Write problems of the current version, a line each, for a program in any language.
+
+    Add `answers`, a list of texts, to each line, and `record` judges and records them.
+
+    Args:
+        folder: Where the engineer was begun.
+        count: How many problems.
+        out: The file; by default standard output.
+        held_out: Write all held-out problems instead.
+        first: The place of the first problem; a place always has the same problem. By default the next free place.
+        seed: The seed of the problems.
+    """
+    from lakewright.experiments.trainers.exchange import draw_lines, refuse_inside, write_lines
+
+    refuse_inside(folder, out)
+    lines = draw_lines(folder, count, seed=seed, first=first, held_out=held_out)
+    if out is None:
+        print_result("\n".join(map(encode_line, lines)))
+    else:
+        write_lines(out, lines)
+        print_summary({"problems": len(lines), "first": lines[0].place if lines else 0}, json)
+
+
+@app.command(help_epilogue="example: lakewright engineer record runs/e answers.jsonl --out rewards.jsonl")
+def record(
+    folder: Folder, source: Annotated[Path, Parameter(name="FILE")], /, *, out: Path | None = None, json: Json = False
+) -> None:
+    """Judge and record answers: a line with `place` and `answers` for each problem, or a run of verifiers or prime-rl.
+
+    Further fields of a line: `split` and `seed` as in the lines of `draw`; `tokens` and `outcomes` (verdicts or
+    rewards) for each answer; and `group`, a name that differs between two rounds on one problem. A line that is
+    recorded again counts once.
+
+    Args:
+        folder: Where the engineer was begun.
+        source: The file, or the folder of a run with traces.jsonl.
+        out: A file for the rewards, validity and failures, a line for each line.
+    """
+    from lakewright.experiments.trainers.exchange import record_lines, refuse_inside, write_lines
+    from lakewright.experiments.trainers.traces import TRACES, record_traces
+
+    refuse_inside(folder, out)
+    if source.is_dir() or source.name == TRACES:
+        copied = record_traces(folder, source)
+        print_found(
+            copied,
+            json,
+            lambda one: (
+                f"{one.recorded} episodes recorded, {one.before} before; left out: "
+                + (", ".join(f"{count} with {reason}" for reason, count in one.left_out.items()) or "none")
+            ),
+        )
+        return
+    found = record_lines(folder, source)
+    if out is not None:
+        write_lines(out, found)
+    counts = {"answers": sum(len(one.valid) for one in found), "valid": sum(sum(one.valid) for one in found)}
+    print_found(counts, json, lambda counts: f"{counts['answers']} answers recorded, {counts['valid']} valid")
+
+
+def show_version(folder: Path, version: int | None, stage: int | None, *, json: bool) -> None:
+    """Prints a version of a folder, for `lakewright engineer show`.
+
+    Args:
+        folder: The folder of an engineer.
+        version: The version; by default the newest.
+        stage: A stage, which only runs have.
+        json: Whether to print JSON.
+
+    Raises InputError if a stage is given, and on a version that is not there.
+    """
+    from lakewright.core_jax.errors import InputError
+    from lakewright.experiments.trainers.folder import EngineerFolder
+    from lakewright.experiments.trainers.reports import describe_version
+
+    if stage is not None:
+        raise InputError(f"stage is {stage}, but {folder} holds an engineer and no run; give --version")
+    opened = EngineerFolder(folder)
+    numbers = opened.files.list_versions()
+    if version is not None and version not in numbers:
+        raise InputError(
+            f"version is {version}; {folder} has {numbers[0]} to {numbers[-1]}: choose one; see engineer log"
+        )
+    shown = opened.files.read_version(numbers[-1] if version is None else version)
+    print_found(shown, json, lambda one: describe_version(one, opened.space))
 
 
 def _print_report(report: "NextReport", json: bool) -> None:

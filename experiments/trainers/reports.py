@@ -5,9 +5,12 @@ from typing import Any
 
 import msgspec
 
+from lakewright.core_jax.support import convert
+from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.samplers import Sampling
 from lakewright.engineer.signal import StratumSignal
-from lakewright.experiments.trainers.versions import Author, Counts
+from lakewright.engineer.space import DesignSpace
+from lakewright.experiments.trainers.versions import Author, Counts, Version
 
 
 class DecisionTokens(msgspec.Struct, frozen=True):
@@ -88,3 +91,19 @@ def count_trials(decisions: Sequence[Mapping[str, Any]]) -> TrialCounts:
     """The trials of some decisions, as versions note them."""
     reasons = [reason for note in decisions if (reason := note["next"].get("untried"))]
     return TrialCounts(sum(bool(note["trial"]) for note in decisions), len(reasons), reasons[-1] if reasons else "")
+
+
+def describe_version(version: Version, space: DesignSpace) -> str:
+    """A version for people: who made it and why, and for the last decision about it the evidence, proposals and result.
+
+    A language model's prompt has the evidence that it read; for other teachers, it is written here.
+    """
+    parts = [f"version {version.version} by {version.by}: {version.line}"]
+    for note in version.decisions[-1:]:
+        shown = [attempt["proposal"] for attempt in note["attempts"]]
+        if any(proposal["prompt"] for proposal in shown):
+            parts += [f"## Prompt\n{one['prompt']}\n\n## Answer\n{one['answer']}" for one in shown]
+        else:
+            parts.append(evidence_text(convert(note["evidence"], Evidence, "evidence"), space).rstrip())
+        parts.append("\n".join(["## Decision", note["line"], *note.get("strata", [])]))
+    return "\n\n".join(parts)

@@ -114,6 +114,11 @@ class ProblemSource:
         """The name of the group of answers to the problem of a place at a step of the trainer."""
         return f"{split} {self.seed} {place} step {step}"
 
+    def find_free_place(self) -> int:
+        """The place after all places that some process has asked for."""
+        self._file.read()
+        return max(self._pins, default=-1) + 1
+
     def find_pinned(self, place: int) -> Problem | None:
         """The problem of a place that some process has asked for; None for any other."""
         self._file.read()
