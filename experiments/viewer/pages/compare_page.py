@@ -127,7 +127,7 @@ def _average_arms(histories: Sequence[Sequence[Chapter]], measure: Measure) -> l
     found = []
     for tokens, _ in longest:
         there = [curve for curve in curves if curve[-1][0] >= REACHED * tokens]
-        shares = [float(np.interp(tokens, *zip(*curve, strict=True))) for curve in there]
+        shares = [float(np.interp(tokens, [x for x, _ in curve], [y for _, y in curve])) for curve in there]
         found.append(make_seed_point(tokens, shares))
     return found
 

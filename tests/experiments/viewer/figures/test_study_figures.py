@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 from statistics import fmean, median, stdev
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,7 @@ from lakewright.experiments.studies.plot import curves_svg
 from lakewright.experiments.studies.results import Results, results_of
 from lakewright.experiments.studies.results_table import tabulate_results
 from lakewright.experiments.studies.study import StudyFolder, plan_study
+from lakewright.experiments.viewer.pages.compare_page import arms_chart
 from tests.support.samples.finished_text_run import ADDITION
 from tests.support.samples.recorded_run import HELD_OUT, record_run
 from tests.support.servers.viewer_client import client, page
@@ -247,3 +249,21 @@ def test_the_picture_of_curves_has_the_means_and_ranges_of_the_runs(study):
             expected = [fmean(heights), min(heights), max(heights)][: len(shown)]
             assert shown == pytest.approx(expected, rel=1e-3)
         assert len(points) == 21
+
+
+def test_seeds_with_different_stages_are_averaged_at_equal_tokens():
+    """One seed is done after two stages of 50 tokens, the other after three of 33."""
+
+    def history_of(*valid: int) -> list[SimpleNamespace]:
+        tokens = [0, *[99 // (len(valid) - 1)] * (len(valid) - 1)]
+        return [
+            SimpleNamespace(
+                pooled=SimpleNamespace(valid=share, problems=100),
+                tokens=SimpleNamespace(total=spent, training=spent, sampling=0),
+            )
+            for share, spent in zip(valid, tokens, strict=True)
+        ]
+
+    shown = arms_chart({"a-s0": history_of(20, 30, 40), "a-s1": history_of(20, 40, 60, 80)}, [])
+    means = [float(mean) for mean in re.findall(r"<title>a \(2\): 2 seeds: ([\d.]+)", shown)]
+    assert means == [20.0, pytest.approx((26.7 + 40) / 2, abs=0.2), pytest.approx((33.5 + 60) / 2, abs=0.2), 60.0]
