@@ -98,6 +98,7 @@ def test_known_boards_have_their_known_optima():
     assert_every((found == expected).all(axis=1), boards, name=np.array(list(KNOWN)), found=found, expected=expected)
 
 
+@pytest.mark.deep
 def test_labels_do_not_depend_on_groups(monkeypatch):
     boards = mixed_boards(1, 60, 3, agents=3)
     whole = optima(label_teams_on_device(boards))
