@@ -178,7 +178,8 @@ def draw(
     refuse_inside(folder, out)
     lines = draw_lines(folder, count, seed=seed, first=first, held_out=held_out)
     if out is None:
-        print_result("\n".join(map(encode_line, lines)))
+        for line in lines:
+            print_result(encode_line(line))
     else:
         write_lines(out, lines)
         print_summary({"problems": len(lines), "first": lines[0].place if lines else 0}, json)

@@ -47,7 +47,7 @@ class ProblemAnswers(msgspec.Struct, frozen=True):
     place: WholeNumber
     answers: Annotated[list[str], msgspec.Meta(min_length=1)]
     split: Split = "train"
-    seed: WholeNumber = 0
+    seed: int = 0
     outcomes: list[Verdict | float] | None = None
     tokens: list[WholeNumber] | None = None
     group: str = ""
@@ -105,25 +105,30 @@ def _describe_problem(place: int, split: Split, source: ProblemSource, problem: 
 def record_lines(folder: Path, path: Path) -> list[RecordedAnswers]:
     """Records the answers of a file, a line for each problem, and returns what they earned.
 
-    All lines are checked first. Called again after a kill, it counts each answer once. Raises InputError, and records
-    nothing, on a line of another form, and on a place that was not drawn.
+    All lines are judged first. Called again after a kill, it counts each answer once. Raises InputError, and records
+    nothing, on a line of another form, on a place that was not drawn, and as `OutcomeRecorder.record`.
     """
     sources: dict[int, ProblemSource] = {}
-    found = []
+    recorder, found = OutcomeRecorder(folder), []
     for number, text in _number_lines(path):
         where = f"{path}:{number}"
         try:
             line = msgspec.convert(make_whole(decode_line(text)), ProblemAnswers)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(
-                f"{where}: {error}; write place and answers, as lakewright engineer draw --help says"
+                f"{where}: {error}; write place and answers, see lakewright engineer record --help"
             ) from None
         if line.seed not in sources:
             sources[line.seed] = ProblemSource(folder, line.seed)
         problem = _find_problem(line, sources[line.seed], where)
-        found.append((line, problem, line.group or f"file {hashlib.sha256(text).hexdigest()[:32]}", where))
-    recorder = OutcomeRecorder(folder)
-    return [_record_line(recorder, *one) for one in found]
+        try:
+            judged = recorder.judge_answers(problem, line.answers, line.outcomes, split=line.split, tokens=line.tokens)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
+        found.append((line, problem, judged, line.group or f"file {hashlib.sha256(text).hexdigest()[:32]}"))
+    for line, problem, (verdicts, lengths), group in found:
+        recorder.append_verdicts(problem, verdicts, lengths, split=line.split, group=group, first=0)
+    return [_describe_verdicts(line, verdicts) for line, _, (verdicts, _), _ in found]
 
 
 def _number_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -149,15 +154,7 @@ def _find_problem(line: ProblemAnswers, source: ProblemSource, where: str) -> Pr
     return problem
 
 
-def _record_line(
-    recorder: OutcomeRecorder, line: ProblemAnswers, problem: Problem, group: str, where: str
-) -> RecordedAnswers:
-    try:
-        verdicts: Sequence[Verdict] = recorder.record(
-            problem, line.answers, line.outcomes, split=line.split, tokens=line.tokens, group=group
-        )
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
+def _describe_verdicts(line: ProblemAnswers, verdicts: Sequence[Verdict]) -> RecordedAnswers:
     return RecordedAnswers(
         line.place,
         line.split,

@@ -71,6 +71,21 @@ class OutcomeRecorder:
         is not there, on a single text, and on lists of unequal lengths. So it does on a reward beyond MOST_REWARD, a
         verdict that the environment could not give, a broken length, and another split.
         """
+        verdicts, lengths = self.judge_answers(problem, answers, outcomes, split=split, tokens=tokens, first=first)
+        self.append_verdicts(problem, verdicts, lengths, split=split, group=group or uuid.uuid4().hex, first=first)
+        return verdicts
+
+    def judge_answers(
+        self,
+        problem: Problem,
+        answers: Sequence[str],
+        outcomes: Sequence[Verdict | float] | None = None,
+        *,
+        split: Split = "train",
+        tokens: Sequence[int] | None = None,
+        first: int = 0,
+    ) -> tuple[list[Verdict], list[int]]:
+        """The verdicts and lengths of answers, checked as in `record`, with its arguments; nothing is written."""
         if split not in get_args(Split):
             raise InputError(f"split is {split!r:.40}; choose from {', '.join(get_args(Split))}")
         check_cell_of(problem, Problem, self.environment.space, "record: problem")
@@ -82,8 +97,7 @@ class OutcomeRecorder:
         for name, numbers in (("tokens", counts), ("first", [first, first + len(answers)])):
             if wrong := [number for number in numbers if not is_whole_number(number)]:
                 raise InputError(f"{name} is {show(wrong[0], 20)}; give a whole number, 0 to {MOST_COUNT}")
-        self.append_verdicts(problem, verdicts, counts, split=split, group=group or uuid.uuid4().hex, first=first)
-        return verdicts
+        return verdicts, counts
 
     def append_verdicts(
         self,

@@ -54,6 +54,10 @@ def test_a_round_without_python(folder, tmp_path, capsys):
     later = read_lines(run(capsys, "draw", folder.path, "--count", 2))
     assert [(one["place"], one["version"]) for one in later] == [(4, 1), (5, 1)]
     assert read_lines(run(capsys, "draw", folder.path, "--first", 0, "--count", 4)) == problems
+    others = read_lines(run(capsys, "draw", folder.path, "--seed", -1, "--count", 2))
+    run(capsys, "record", folder.path, write_answers(answers, others))
+    assert run(capsys, "draw", folder.path, "--count", 0) == ""
+    assert folder.status().pending == 4
 
 
 def test_held_out_problems_are_answered_in_the_same_way(folder, tmp_path, capsys):
@@ -73,6 +77,10 @@ def test_held_out_problems_are_answered_in_the_same_way(folder, tmp_path, capsys
         ('{"place": 9, "split": "held_out", "answers": ["57"]}', ["a.jsonl:2", "place is 9", "2 held-out"]),
         ('{"place": 0, "answers": ["57"], "seed": 20260617}', ["seed"]),
         ("[" * 9999, ["a.jsonl:2"]),
+        ('{"place": 0, "answers": ["57"], "outcomes": [NaN]}', ["a.jsonl:2"]),
+        ('{"place": 0, "answers": ["57"], "outcomes": [1, 0]}', ["a.jsonl:2", "outcomes", "2 for 1"]),
+        ('{"place": 0, "answers": ["57"], "tokens": [1, 2]}', ["a.jsonl:2", "tokens"]),
+        ('{"place": 0, "answers": ["\\ud800"]}', ["a.jsonl:2"]),
     ],
 )
 def test_a_bad_line_is_one_line_and_nothing_is_recorded(folder, tmp_path, capsys, line, told):
