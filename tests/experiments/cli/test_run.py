@@ -78,6 +78,7 @@ def test_a_run_in_a_pipe_prints_lines_of_its_stages_unless_it_is_quiet_and_its_t
         "engineer exam:",
         "the only stage was drawn from the first design: 1 time the trial preferred it",
         f"final checkpoint: {tmp_path}/run/stage_00/checkpoint",
+        f"every stage in a browser: lakewright view {tmp_path}/run",
     ]
 
 
