@@ -32,12 +32,14 @@ function svgOf(svg) {
 // What a spreadsheet takes for a formula is text, by an apostrophe; numbers with a sign are none.
 const FORMULA = /^\s*[=@+\-\t\r\uFF1D\uFF20\uFF0B\uFF0D]/;
 const NUMBER = /^[+-]?(\d[\d.,]*|\.\d+)([eE][+-]?\d+)? ?%?$/;
+const GROUPED = /^\d{1,3}(\s\d{3})+$/; // as shown, with a space at the thousands
 const QUOTED = /[",;\t\r\n]/;
 
 function csvOf(table) {
+  const plain = (text) => (GROUPED.test(text) ? text.replaceAll(/\s/g, "") : text);
   const safe = (text) => (FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text);
   const quoted = (text) => (QUOTED.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  return [...table.rows].map((row) => [...row.cells].map((cell) => quoted(safe(cell.innerText.trim()))).join(",")).join("\n") + "\n";
+  return [...table.rows].map((row) => [...row.cells].map((cell) => quoted(safe(plain(cell.innerText.trim())))).join(",")).join("\n") + "\n";
 }
 
 function save(text, name, type) {
