@@ -161,24 +161,27 @@ class OutcomeRecorder:
     ) -> list[Verdict]:
         if outcomes is not None:
             _check_length("outcomes", outcomes, answers)
-        found = []
-        for number, answer in enumerate(answers):
-            given = None if outcomes is None else outcomes[number]
-            verdict = given if isinstance(given, Verdict) else self._judge(problem, answer)
-            if given is not None and not isinstance(given, Verdict):
-                verdict = msgspec.structs.replace(verdict, reward=_as_float(given))
-            if not is_reward(verdict.reward):
-                raise InputError(f"outcomes: reward {number} is {show(verdict.reward, 20)}; {NUMBER}")
-            if verdict.valid:
-                verdict = msgspec.structs.replace(verdict, failure="")
-            if fault := find_fault_of_verdict(verdict, self.environment.space):
-                raise InputError(f"outcomes: answer {number}: {fault}")
-            found.append(make_plain(verdict))
-        return found
+        found: list[Verdict] = []
 
-    def _judge(self, problem: Problem, answer: str) -> Verdict:
-        with self._slow_calls.watch("judge", lambda: f"judge: on {answer!r:.60} to {problem.prompt!r:.60}"):
-            return self.environment.check_verdict(problem, answer)
+        def describe_call() -> str:
+            number = min(len(found), len(answers) - 1)
+            said = f"judge: on {answers[number]!r:.60}, answer {number + 1} of {len(answers)}"
+            return f"{said} to {problem.prompt!r:.60}"
+
+        with self._slow_calls.watch("judge", describe_call):
+            for number, answer in enumerate(answers):
+                given = None if outcomes is None else outcomes[number]
+                verdict = given if isinstance(given, Verdict) else self.environment.check_verdict(problem, answer)
+                if given is not None and not isinstance(given, Verdict):
+                    verdict = msgspec.structs.replace(verdict, reward=_as_float(given))
+                if not is_reward(verdict.reward):
+                    raise InputError(f"outcomes: reward {number} is {show(verdict.reward, 20)}; {NUMBER}")
+                if verdict.valid:
+                    verdict = msgspec.structs.replace(verdict, failure="")
+                if fault := find_fault_of_verdict(verdict, self.environment.space):
+                    raise InputError(f"outcomes: answer {number}: {fault}")
+                found.append(make_plain(verdict))
+        return found
 
     def _append_lines(self, lines: list[bytes]) -> None:
         """Appends lines, all by one call if they are not too long for that."""
