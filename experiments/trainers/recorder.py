@@ -18,7 +18,6 @@ from lakewright.engineer.environment import Environment
 from lakewright.engineer.problems import NUMBER, Problem, Verdict, find_fault_of_verdict, make_plain
 from lakewright.engineer.space_checks import check_cell_of
 from lakewright.experiments.trainers.outcome_lines import LONGEST, Line, Split, append_whole, open_appended
-from lakewright.experiments.trainers.slow_calls import SlowCallLog
 from lakewright.experiments.trainers.versions import VersionFiles
 
 
@@ -35,7 +34,6 @@ class OutcomeRecorder:
         self.path = files.folder
         self.environment = environment or files.load_environment()
         self._outcomes = files.outcomes_path
-        self._slow_calls = SlowCallLog("correct it, or give the environment a judge_limit, which ends such a call")
         self._descriptor = open_appended(self._outcomes)
         weakref.finalize(self, os.close, self._descriptor)
 
@@ -161,26 +159,19 @@ class OutcomeRecorder:
     ) -> list[Verdict]:
         if outcomes is not None:
             _check_length("outcomes", outcomes, answers)
-        found: list[Verdict] = []
-
-        def describe_call() -> str:
-            number = min(len(found), len(answers) - 1)
-            said = f"judge: on {answers[number]!r:.60}, answer {number + 1} of {len(answers)}"
-            return f"{said} to {problem.prompt!r:.60}"
-
-        with self._slow_calls.watch("judge", describe_call):
-            for number, answer in enumerate(answers):
-                given = None if outcomes is None else outcomes[number]
-                verdict = given if isinstance(given, Verdict) else self.environment.check_verdict(problem, answer)
-                if given is not None and not isinstance(given, Verdict):
-                    verdict = msgspec.structs.replace(verdict, reward=_as_float(given))
-                if not is_reward(verdict.reward):
-                    raise InputError(f"outcomes: reward {number} is {show(verdict.reward, 20)}; {NUMBER}")
-                if verdict.valid:
-                    verdict = msgspec.structs.replace(verdict, failure="")
-                if fault := find_fault_of_verdict(verdict, self.environment.space):
-                    raise InputError(f"outcomes: answer {number}: {fault}")
-                found.append(make_plain(verdict))
+        found = []
+        for number, answer in enumerate(answers):
+            given = None if outcomes is None else outcomes[number]
+            verdict = given if isinstance(given, Verdict) else self.environment.check_verdict(problem, answer)
+            if given is not None and not isinstance(given, Verdict):
+                verdict = msgspec.structs.replace(verdict, reward=_as_float(given))
+            if not is_reward(verdict.reward):
+                raise InputError(f"outcomes: reward {number} is {show(verdict.reward, 20)}; {NUMBER}")
+            if verdict.valid:
+                verdict = msgspec.structs.replace(verdict, failure="")
+            if fault := find_fault_of_verdict(verdict, self.environment.space):
+                raise InputError(f"outcomes: answer {number}: {fault}")
+            found.append(make_plain(verdict))
         return found
 
     def _append_lines(self, lines: list[bytes]) -> None:

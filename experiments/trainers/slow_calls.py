@@ -17,8 +17,8 @@ LOG = logging.getLogger("lakewright")  # without handlers, as by default, Python
 class SlowCallLog:
     """Logs one line on each call that takes long, while it is still running.
 
-    Calls of one name are named again only if they take twice as long as the last time, so that a tool which is merely
-    slow doesn't fill the log, while a call that never ends is always named.
+    Calls of one name are named again only if they take twice as long as the last time. So a slow tool doesn't fill the
+    log, and a call that never ends is always named.
     """
 
     def __init__(self, remedy: str, seconds: float = LATE) -> None:
@@ -28,7 +28,7 @@ class SlowCallLog:
 
     @contextlib.contextmanager
     def watch(self, name: str, describe: Callable[[], str]) -> Iterator[None]:
-        """Watches a block. name: of the call. describe: gives the place and the problem, needed only for a line."""
+        """Watches a block. name: the call's. describe: gives the place and the problem, needed only for a line."""
         seconds = self._after.get(name, self._seconds)
         timer = threading.Timer(seconds, self._name, (name, describe, seconds))
         timer.daemon = True

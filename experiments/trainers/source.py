@@ -18,7 +18,6 @@ from lakewright.engineer.samplers import Supply, check_roll_out, choose_problems
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.experiments.trainers.pins import Pin, PinFile, describe_choice
-from lakewright.experiments.trainers.slow_calls import SlowCallLog
 from lakewright.experiments.trainers.versions import FolderSettings, VersionFiles
 from lakewright.policy.inference import BudgetSpentError, ChatRequest, Endpoint, price_tokens
 
@@ -59,7 +58,6 @@ class ProblemSource:
         check_roll_out(self.sampler, self._roll_out, given=roll_out is not None)
         self._file = PinFile(self.path / f"pins-{seed}.jsonl")
         self._pins = self._file.pins
-        self._slow_calls = SlowCallLog("correct make, or drawable, if such a cell has no problems")
         self._stamp: tuple[int, ...] = ()
         self._version = 0
         self._design = functools.cache(lambda version: self._files.read_version(version).design)
@@ -163,9 +161,8 @@ class ProblemSource:
 
     def _draw_problem(self, place: int, version: int, turn: int) -> Problem:
         supply = Supply(self.environment, self._design(version), self.seed, [place])
-        with self._slow_calls.watch("make", lambda: f"make: on place {place} of version {version}"):
-            (problem,) = supply(1)
-            return supply.draw_again(0, turn) if turn else problem
+        (problem,) = supply(1)
+        return supply.draw_again(0, turn) if turn else problem
 
 
 def find_served_policy(settings: FolderSettings, environment: Environment, spending: Path) -> RollOut | None:

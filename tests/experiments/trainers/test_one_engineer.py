@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import write_atomically
 from lakewright.engineer import Decision, Engineer, Problem
 from lakewright.engineer.difficulty import DifficultySettings
@@ -249,7 +250,8 @@ def warm_up(trainee: Scripted, warmup: Stage, held_out) -> None:
 
 def train_stage(trainee: Scripted, stage: Stage, previous: Stage, number: int, tokens: float) -> None:
     groups = make_groups(read_problems(stage.problems), number)
-    write_atomically(stage.groups, msgspec.json.Encoder().encode_lines(groups))
+    lines = [RolloutGroup(*(getattr(group, name) for name in RolloutGroup.__struct_fields__)) for group in groups]
+    write_atomically(stage.groups, msgspec.json.Encoder().encode_lines(lines))
     write_atomically(stage.train_log, b'{"step": 0, "reward": 0.5}\n')
     stage.checkpoint.mkdir(parents=True)
 

@@ -11,7 +11,7 @@ import pytest
 from lakewright.engineer import Verdict
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
-from tests.support.refusals import assert_names, refused
+from tests.support.refusals import refused
 from tests.support.samples.engineer_folders import begin_engineer, guess, record_some
 
 STEP = 0.5  # seconds
@@ -107,26 +107,6 @@ def test_what_cannot_be_recorded_is_refused_and_nothing_is_written(folder, given
     with refused(*complaint):
         recorder.record(ProblemSource(folder.path)[0], ["1", "2"], **given)
     assert lines_of(folder) == []
-
-
-@pytest.mark.parametrize("call", ["make", "judge"])
-def test_a_judge_or_make_that_does_not_return_is_named_while_it_runs(folder, caplog, monkeypatch, call):
-    source, recorder = ProblemSource(folder.path), OutcomeRecorder(folder.path, folder.environment)
-    opened, environment = {"make": (source, source.environment), "judge": (recorder, recorder.environment)}[call]
-    opened._slow_calls._seconds, problem, usual = 0.01, source[0], getattr(environment, call)
-
-    def wait_until_named(*arguments):
-        while not any(f"{call}: on" in line for line in caplog.messages):  # ends only because it is named
-            time.sleep(0.001)
-        return usual(*arguments)
-
-    monkeypatch.setattr(environment, call, wait_until_named)
-    if call == "make":
-        source.take(2)
-        assert_names(caplog.messages[-1], "make: on place 1 of version 0", "0.01 s", "correct make")
-    else:
-        assert [verdict.valid for verdict in recorder.record(problem, ["?"])] == [False]
-        assert_names(caplog.messages[-1], "judge: on '?'", "0.01 s", "judge_limit")
 
 
 def test_a_single_text_is_refused_and_not_read_letter_by_letter(folder):

@@ -36,7 +36,7 @@ class State:
 
 @pytest.fixture
 def tasks(tmp_path):
-    EngineerFolder.begin(tmp_path / "e", HUNT, "random", settings={**FEW_TRIED, "fewest_answers": 1}, held_out=4)
+    EngineerFolder.begin(tmp_path / "e", HUNT, "random", settings=FEW_TRIED, held_out=4)
     return EngineerTasks(tmp_path / "e", every=1)
 
 

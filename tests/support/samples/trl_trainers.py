@@ -14,7 +14,7 @@ from tests.support.processes.commands import HOUSE
 
 LARGEST = f"{HOUSE / 'docs' / 'examples' / 'largest.py'}:Largest"
 SMALL = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1, "head_dim": 16}
-FEW_TRIED = FolderSettings(trial=TrialSettings(share=0, boards=4, samples=2))
+FEW_TRIED = FolderSettings(trial=TrialSettings(share=0, boards=4, samples=2), fewest_answers=1)
 FEW = {
     "per_device_train_batch_size": 8,
     "num_generations": 4,
