@@ -20,7 +20,7 @@ def test_a_trainer_that_is_killed_ends_with_the_same_versions_and_counts(tmp_pat
 
 # The examples that run in this environment, and the part of their folder that is the engineer's.
 HERE = {
-    "trl": ("trl_engineer.py", "engineer", 3),
+    "trl": ("trl_engineer.py", "engineer", 2),  # of whose answers none is valid: nothing is easier
     "turns": ("trl_hunt.py", "engineer", 2),
     "torch": ("torch_loop.py", "", 1),
     "gymnasium": ("gymnasium_engineer.py", "", 2),
