@@ -12,7 +12,7 @@ from lakewright.engineer.cells import Cell
 from lakewright.engineer.random_generators import draw_normal
 from lakewright.engineer.space import DesignSpace
 
-WIDE = 3.0  # how many times wider the prior of the main effects is than that of interactions
+WIDE = 3.0  # the prior deviation of main effects, divided by the deviation of interactions
 OWN_SPREAD = 2.0  # the prior's deviation, in logits, of the own effects of strata that have no order
 
 

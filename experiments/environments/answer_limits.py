@@ -62,7 +62,7 @@ def run_within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def has_huge_number(text: str) -> bool:
-    """Return True if a number of a text has an exponent or as many digits as no answer has; its value may not fit."""
+    """Return True if a text has a number with an exponent, or with more digits than any answer needs."""
     return LARGE.search(text) is not None
 
 

@@ -79,7 +79,7 @@ def check_machine(settings: RunSettings) -> None:
     """Raises InputError if a device, a package, memory or a server's key is missing, or the start is not a model."""
     check_device(settings.device)
     check_host(settings.grpo.host)
-    if settings.text.decoder == "vllm":
+    if settings.codec == "text" and settings.text.decoder == "vllm":
         check_vllm("text.decoder")
     check_askable(settings)
     if not settings.start:

@@ -23,7 +23,7 @@ from lakewright.policy.inference import BudgetSpentError, ChatRequest, Endpoint,
 
 RECENT = 4096  # problems that are not drawn again when asked for again
 TRIES = 100  # of pinning, which fails only while others leave torn lines
-SEEDS = 1_000_003  # apart: those of two turns differ
+SEEDS = 1_000_003  # between the seeds of two turns
 
 
 class ProblemSource:

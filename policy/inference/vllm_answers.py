@@ -27,7 +27,7 @@ from lakewright.policy.models.loading import prepare_place
 SHARE = 0.9  # of the free memory of a GPU that vLLM takes, for its keys and values too
 MOST_WEIGHED = 128  # tokens whose log-probabilities vLLM gives at one place
 SEEDS = 1 << 31
-LONGEST_PROBLEM = 300  # letters of what vLLM says
+LONGEST_PROBLEM = 300  # characters of an error of vLLM that are shown
 REMEDY = "set text.decoder=own (--decoder own), or free memory of the GPU"
 
 

@@ -22,7 +22,7 @@ LETTERS = "SFHG"
 LARGEST = 256  # cells on a side
 REMEDY = "give a line of S, F, H and G for each row of the board, as FrozenLake takes it, or a row of a file of boards"
 MARGIN = 2  # times the longest optimal plan: the steps of an episode where no limit is given
-POOLS = 64  # that are kept: a process that is forked finds them, as it cannot draw any
+POOLS = 64  # in memory at most; a forked process uses them, because it cannot run JAX to draw more
 
 
 def read_board(desc: Any) -> Row:

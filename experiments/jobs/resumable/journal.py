@@ -44,7 +44,7 @@ class LineJournal(Generic[T]):
         if not self._is_ours(text[:whole], text[whole:]):
             self._file.close()
             raise InputError(f"{path}:1: is not a line of a {kind.__name__} journal; remove it or choose another path")
-        # Only now, because a file of something else must stay as it is.
+        # After the check, because a file that is not a journal must not be changed.
         self._file.truncate(whole)
         # The hash of all lines: the next digest continues from it, so adding a line reads none of those before.
         self._written = hashlib.sha256(of.encode() + text[:whole])

@@ -173,6 +173,7 @@ ELSEWHERE = {
         "codec is bytes, which cannot write boards of the lake; set environment, or ",
     ),
     "a batch of bytes": ((*SUMS, "text.batch=256"), "text.batch is 256, which the codec bytes does not use; leave it"),
+    "a decoder of bytes": ((*SUMS, "text.decoder=vllm"), "text.decoder is 'vllm', which the codec bytes does not use"),
     "an answer of tokens": (("text.max_tokens=9",), "text.max_tokens is 9, which the codec tokens does not use"),
     "a design": (("design.3.share=1",), "design: sizes.3: unknown field 'share' = 1.0; choose from data_ratio, "),
     "a design of the warm-up": (("warmup_design.3.share=1",), "warmup_design: sizes.3: unknown field 'share'"),
