@@ -8,7 +8,6 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.results import RolloutGroup
-from lakewright.engineer.bounds import MOST_REWARD, is_reward, is_spread, is_whole_number
 from lakewright.engineer.cells import is_finite, list_parts
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.abilities import check_abilities
@@ -16,6 +15,7 @@ from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.difficulty.regression import count_features
 from lakewright.engineer.environment import Environment
+from lakewright.engineer.number_limits import MOST_REWARD, is_reward, is_spread, is_whole_number
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.space_checks import check_cell_of

@@ -13,11 +13,11 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import assign_shares, strip_thoughts
-from lakewright.engineer.bounds import is_reward, sum_lengths
 from lakewright.engineer.calls import FailedCallError, escape_surrogates, run_call, show
 from lakewright.engineer.cells import Cell, NamedCell, Stratum, list_parts
 from lakewright.engineer.design import Design
 from lakewright.engineer.judge_process import JudgeLimit, ask_process, find_maker
+from lakewright.engineer.number_limits import is_reward, sum_lengths
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.problems import Group, Problem, Verdict, find_fault, find_fault_of_verdict, make_plain
 from lakewright.engineer.space import DesignSpace

@@ -8,9 +8,9 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.results import RolloutGroup
-from lakewright.engineer.bounds import MOST_REWARD, is_reward, is_whole_number
 from lakewright.engineer.calls import show
 from lakewright.engineer.cells import Cell, list_parts
+from lakewright.engineer.number_limits import MOST_REWARD, is_reward, is_whole_number
 from lakewright.engineer.space import DesignSpace
 
 _JSON = msgspec.json.Encoder()

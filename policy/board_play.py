@@ -25,12 +25,14 @@ ENOUGH = 8  # tokens within which a model must answer something
 
 
 class PlayedPlan(NamedTuple):
-    """A plan and its verdict: moves int8 [K, T], the failure, and the first agent and step that fail, else -1."""
+    """A plan, int8 [K, T], and its verdict, a number of each field of `BoardVerdict` named here."""
 
     moves: np.ndarray
     failure: int
     agent: int
     step: int
+    makespan: int
+    sum_of_costs: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,12 +94,13 @@ class BoardPlay:
         """Like `Play`, with the plans as details."""
         found, moves = self.judge_plans(tasks, answers)
         codes = np.asarray(found.failure)
-        places = zip(tasks, moves, codes, np.asarray(found.agent), np.asarray(found.step), strict=True)
+        fields = (codes, found.agent, found.step, found.makespan, found.sum_of_costs)
+        plans = zip(tasks, moves, *(np.asarray(field).tolist() for field in fields), strict=True)
         return Judged(
             codes == Failure.NONE,
             compute_rewards(list(tasks), found, moves, self.reward),
             [FAILURE_NAMES[code] if code else "" for code in codes],
-            [PlayedPlan(plan[: len(task.board.starts)], *where) for task, plan, *where in places],
+            [PlayedPlan(plan[: len(task.board.starts)], *verdict) for task, plan, *verdict in plans],
         )
 
     def augment(self, task: BoardTask, rng: np.random.Generator) -> BoardTask:

@@ -1,6 +1,6 @@
 """Evaluation of a model on certified boards: valid and optimal plans, and failures, by map size."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from transformers import PreTrainedModel
@@ -32,18 +32,21 @@ def evaluate(
     return play.judge_plans(tasks, answer_tasks(policy, play, tasks, temperature=temperature, on_progress=on_progress))
 
 
-def outcomes_by_size(tasks: list[BoardTask], verdicts: BoardVerdict) -> dict[int, BoardOutcomes]:
-    """The outcomes of verdicts [B] per map size."""
-    sizes = np.array([task.size for task in tasks])
-    return {int(size): _count_outcomes(tasks, verdicts, np.flatnonzero(sizes == size)) for size in np.unique(sizes)}
+def outcomes_by_size(
+    tasks: Sequence[BoardTask], failure: np.ndarray, makespan: np.ndarray, sum_of_costs: np.ndarray
+) -> dict[int, BoardOutcomes]:
+    """The outcomes of a plan for each task per map size.
 
+    Args:
+        tasks: B tasks.
+        failure, makespan, sum_of_costs: int [B], as in `BoardVerdict`.
+    """
+    sizes = np.array([task.size for task in tasks], int)
+    optima = np.array([(task.makespan, task.sum_of_costs) for task in tasks], int).reshape(-1, 2)
+    waits = np.array([task.wait_required for task in tasks], bool)
+    failure, best = np.asarray(failure), np.stack([makespan, sum_of_costs], axis=1) == optima
 
-def _count_outcomes(tasks: list[BoardTask], verdicts: BoardVerdict, rows: np.ndarray) -> BoardOutcomes:
-    makespan = np.array([tasks[row].makespan for row in rows])
-    sum_of_costs = np.array([tasks[row].sum_of_costs for row in rows])
-    return BoardOutcomes.count(
-        failure=np.asarray(verdicts.failure)[rows],
-        optimal_makespan=np.asarray(verdicts.makespan)[rows] == makespan,
-        optimal_sum_of_costs=np.asarray(verdicts.sum_of_costs)[rows] == sum_of_costs,
-        waits=np.array([tasks[row].wait_required for row in rows]),
-    )
+    def count(rows: np.ndarray) -> BoardOutcomes:
+        return BoardOutcomes.count(failure[rows], best[rows, 0], best[rows, 1], waits[rows])
+
+    return {int(size): count(sizes == size) for size in np.unique(sizes)}

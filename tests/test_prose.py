@@ -15,7 +15,7 @@ WINGS = ("core_jax", "policy", "engineer", "experiments")
 PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").glob("*.md")), *sorted((HOUSE / "docs" / "lab").glob("*.md"))]
 FILES = sorted(file for wing in WINGS for file in (HOUSE / wing).rglob("*.py"))
 # Files of prompts, which stay as the models that they were measured with were asked.
-PROMPTS = {"engineer/evidence/text_form.py", "engineer/words.py", "engineer/teachers/llm.py"}
+PROMPTS = {"engineer/evidence/text_form.py", "engineer/words.py", "engineer/teachers/llm_prompt.py"}
 PROSE = re.compile(r"[A-Za-z,]+ [a-z,]+ [a-z]+")  # a string with three words in a row is read by people
 LONGEST_SENTENCE, LONGEST_LINE = 35, 160  # words; letters of a line of a page, tables apart
 

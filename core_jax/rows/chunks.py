@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support.decoding import ending as ending
-from lakewright.core_jax.support.decoding import first_repeated, refuse_pipe
 from lakewright.core_jax.support.digests import check_digest
+from lakewright.core_jax.support.input_checks import ending as ending
+from lakewright.core_jax.support.input_checks import first_repeated, refuse_pipe
 
 CHUNK_BYTES, CHUNK_ROWS = 1 << 20, 4096  # read at once, and never less than one row
 

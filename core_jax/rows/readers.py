@@ -18,7 +18,7 @@ from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import columns_of, records_of
 from lakewright.core_jax.rows.json_lines import parse_lines
 from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, INDEX_COLUMN, SCHEMA, Row
-from lakewright.core_jax.support.decoding import convert, decode_line, find_repeated_key
+from lakewright.core_jax.support.input_checks import convert, decode_line, find_repeated_key
 
 FEW = 32  # rows among which the bad ones are looked for one by one
 R = TypeVar("R", bound=msgspec.Struct)

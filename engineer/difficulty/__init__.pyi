@@ -12,13 +12,13 @@ from .model import DifficultyModel as DifficultyModel
 from .model import DifficultySettings as DifficultySettings
 from .model import Objective as Objective
 from .model import Observation as Observation
-from .model import fit_model as fit_model
 from .model import logistic_normal_moments as logistic_normal_moments
 from .model import observe_groups as observe_groups
 from .model import observe_held_out as observe_held_out
 from .model import receive_signals as receive_signals
 from .regression import compute_features as compute_features
 from .regression import count_features as count_features
+from .regression_fit import fit_regression as fit_regression
 from .worth import Mix as Mix
 from .worth import Worth as Worth
 from .worth import estimate_diminishing_worth as estimate_diminishing_worth

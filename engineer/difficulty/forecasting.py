@@ -10,7 +10,8 @@ from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.difficulty.abilities import count_effects, measure_reach, share_signals
 from lakewright.engineer.difficulty.abilities_fit import fit_abilities
-from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Observation, fit_model
+from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Observation
+from lakewright.engineer.difficulty.regression_fit import fit_regression
 from lakewright.engineer.signal import Doubt
 from lakewright.engineer.space import DesignSpace
 
@@ -197,7 +198,7 @@ def _fit(
 ) -> DifficultyModel:
     if settings.model == "regression":  # as version 0.2 did: held-out answers if asked, and before any group
         known = [*observations, *(tested if settings.held_out or not observations else ())]
-        return fit_model([one for one in known if one.cell.stratum not in doubted], settings, space)
+        return fit_regression([one for one in known if one.cell.stratum not in doubted], settings, space)
     objective = settings.resolved_objective
     fitted = fit_abilities(observations, tested, space, objective, doubted)
     parts = {"objective": objective, "reach": settings.reach, "abilities": fitted.abilities}

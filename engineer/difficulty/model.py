@@ -4,7 +4,6 @@ The posterior has one of two forms: abilities by stratum that move from round to
 of version 0.2, one regression on features of all cells with older groups counting less (`regression.py`).
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeVar
@@ -20,7 +19,7 @@ from lakewright.engineer.difficulty.abilities import (
     Abilities,
     apply_logistic,
 )
-from lakewright.engineer.difficulty.regression import Regression, compute_features, count_features, fit_mode
+from lakewright.engineer.difficulty.regression import Regression
 from lakewright.engineer.plugins import Power
 from lakewright.engineer.space import DesignSpace
 
@@ -297,39 +296,3 @@ def logistic_normal_moments(logit: np.ndarray, variance: np.ndarray) -> Predicti
     success = apply_logistic(logit[:, None] + np.sqrt(variance)[:, None] * NODES)
     mean = success @ MASSES
     return Prediction(mean, np.sqrt((success - mean[:, None]) ** 2 @ MASSES))
-
-
-def fit_model(observations: Sequence[Observation], settings: DifficultySettings, space: DesignSpace) -> DifficultyModel:
-    """The model of all groups rolled out so far; without any, the prior.
-
-    A group counts as one observation, however many answers it has: answers to one problem are alike. With weights w,
-    groups g of age t, their features x and shares of valid answers y, it maximises
-
-        sum_g decay^t_g (y_g log p_g + (1 - y_g) log(1 - p_g)) - |w|^2 / 2,    p_g = logistic(x_g w),
-
-    by scikit-learn; the covariance is the inverse of the Hessian there (Laplace).
-    """
-    objective = settings.resolved_objective
-    also = settings.by_size, settings.reach
-    ages = np.array([seen.age for seen in observations], int)
-    groups = settings.decay**ages * np.array([seen.groups for seen in observations], float)
-    if not groups.sum():
-        size = count_features(space, settings.by_size)
-        return DifficultyModel([0.0] * size, np.eye(size).tolist(), 0.0, 1.0, objective, *also)
-    points = compute_features([seen.cell for seen in observations], space, settings.by_size)
-    success = np.array([seen.success / seen.groups for seen in observations])
-    weights = fit_mode(points, success, groups)
-    p = apply_logistic(points @ weights)
-    # The prior N(0, 1) of each weight is the identity; features carry how wide an effect's prior is.
-    hessian = (points * (groups * p * (1 - p))[:, None]).T @ points + np.eye(len(weights))
-    evenness = _estimate_evenness(observations, p, settings.decay**ages)
-    covariance = np.linalg.inv(hessian).tolist()
-    return DifficultyModel(weights.tolist(), covariance, float(groups.sum()), evenness, objective, *also)
-
-
-def _estimate_evenness(observations: Sequence[Observation], p: np.ndarray, decay: np.ndarray) -> float:
-    """The observed p (1 - p) of problems over the model's own, if it was observed."""
-    known = [part for part in zip(decay, observations, p, strict=True) if part[1].variance is not None]
-    seen = math.fsum(d * (found.variance or 0) for d, found, _ in known)
-    meant = math.fsum(d * found.groups * q * (1 - q) for d, found, q in known)
-    return min(1.0, seen / meant) if meant else 1.0

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.support import naming_extra
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.random_generators import draw_normal
 from lakewright.engineer.space import DesignSpace
@@ -86,17 +85,3 @@ def _scale_axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndar
         axes.append(2 * (values - low) / span - 1)
         squares += [] if knob.trait else [axes[-1] ** 2]
     return axes, squares
-
-
-def fit_mode(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """The mode of the posterior: a cell is given twice, weighted by its valid groups and by the others."""
-    with naming_extra("the difficulty model", "sklearn"):
-        from sklearn.linear_model import LogisticRegression  # a second to load: only who fits waits
-
-    # scikit-learn takes classes, not shares: each cell is one valid and one invalid example with fitting weights.
-    known = np.concatenate([groups * success, groups * (1 - success)])
-    valid = np.repeat([1, 0], len(points))
-    if min(known[valid == 1].sum(), known[valid == 0].sum()) < 1e-3:  # a regression needs both kinds
-        known = np.maximum(known, 1e-3)
-    model = LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000, tol=1e-8)
-    return model.fit(np.concatenate([points, points]), valid, sample_weight=known).coef_[0]

@@ -17,7 +17,8 @@ from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally
-from lakewright.engineer.teachers.llm import Message, ask_about, object_schema, parse_reply
+from lakewright.engineer.teachers.llm import parse_reply
+from lakewright.engineer.teachers.llm_prompt import Message, ask_about, object_schema
 
 ColumnPlace: TypeAlias = tuple[Stratum, str]
 """A stratum and a column."""

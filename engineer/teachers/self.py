@@ -16,7 +16,8 @@ from lakewright.engineer.evidence.vocabulary import DeltaGrammar
 from lakewright.engineer.proposal import AnswerTokens, Proposal, Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.teachers.llm import Message, Reply, ask_about, parse_reply, prompt_text, propose_replies
+from lakewright.engineer.teachers.llm import Reply, parse_reply, propose_replies
+from lakewright.engineer.teachers.llm_prompt import Message, ask_about, prompt_text
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Decode = Callable[[list[str], Allowed], list[str]]

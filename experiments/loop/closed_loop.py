@@ -26,6 +26,7 @@ from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.stage_training import make_problems, train_stage
+from lakewright.experiments.loop.training.stage_validation import validate_stage
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.loop.training.warmup import read_recorded_evidence, warm_up_run
 from lakewright.policy.inference import naming_full_memory
@@ -115,7 +116,7 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
         train_stage(trainee, stage, policy, number, count_left(folder, number + 1))
     if not stage.validation.exists():
         with naming_full_memory(f"validation of stage {number}", lambda: list_remedies(settings, "validation")):
-            trainee.validate_stage(stage, held_out)
+            validate_stage(trainee, stage, held_out)
 
 
 def _write_once(path: Path, make: Callable[[], msgspec.Struct | None], trainee: Trainee) -> None:

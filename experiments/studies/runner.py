@@ -28,6 +28,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.settings.memory_remedies import list_remedies
+from lakewright.experiments.loop.training.stage_validation import take_test
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.studies.halving import RoundOver, choose_survivors, count_stages, stop_after
 from lakewright.experiments.studies.plot import curves_svg, study_svg
@@ -223,4 +224,4 @@ def _take_test(planned: Planned, run: RunFolder, folder: StudyFolder) -> None:
     path, outcome = folder.test_file(planned.settings), folder.test_of(run)
     if path.exists() and not outcome.exists():
         with naming_full_memory("test", lambda: list_remedies(planned.settings, "validation")):
-            make_trainee(planned.settings).take_test(last_policy(run), read_problems(path), outcome)
+            take_test(make_trainee(planned.settings), last_policy(run), read_problems(path), outcome)

@@ -40,6 +40,7 @@ from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.settings.older_settings import complete_run, rename_settings
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
+from lakewright.experiments.loop.training.stage_validation import take_test
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.preset_files import read_preset
 from lakewright.experiments.studies.random_configs import Configs, random_configs
@@ -237,7 +238,7 @@ def prepare_start(plan: Plan, folder: StudyFolder) -> None:
         draw_final_test(plan.start, plan.spec.test, read_held_out(folder.start), path)
         if not (outcome := folder.test_of(folder.start)).exists():
             with naming_full_memory("test of the warm-up", lambda: list_remedies(plan.start, "validation")):
-                trainee.take_test(warmup, read_problems(path), outcome)
+                take_test(trainee, warmup, read_problems(path), outcome)
 
 
 def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out: Sequence[Problem], path: Path) -> None:

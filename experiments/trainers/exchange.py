@@ -15,7 +15,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import decode_line, make_whole, replacing
-from lakewright.engineer.bounds import WholeNumber
+from lakewright.engineer.number_limits import WholeNumber
 from lakewright.engineer.problems import Problem, Verdict
 from lakewright.experiments.trainers.outcome_lines import Split
 from lakewright.experiments.trainers.recorder import OutcomeRecorder

@@ -18,10 +18,10 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, locked
-from lakewright.engineer.bounds import is_whole_number
 from lakewright.engineer.delta import describe_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.guard import check_guard
+from lakewright.engineer.number_limits import is_whole_number
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.samplers import choose_sampler

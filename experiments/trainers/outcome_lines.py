@@ -13,10 +13,10 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import decode_line, make_whole, refuse_pipe
-from lakewright.engineer.bounds import MOST_REWARD, WholeNumber, is_reward
 from lakewright.engineer.calls import show
 from lakewright.engineer.cells import Cell, stratum_of
 from lakewright.engineer.design import Design
+from lakewright.engineer.number_limits import MOST_REWARD, WholeNumber, is_reward
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.windows import find_ends, write_ends
 

@@ -11,10 +11,10 @@ from typing import Any, get_args
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.bounds import MOST_COUNT, is_reward, is_whole_number
 from lakewright.engineer.calls import show
 from lakewright.engineer.cells import list_parts
 from lakewright.engineer.environment import Environment
+from lakewright.engineer.number_limits import MOST_COUNT, is_reward, is_whole_number
 from lakewright.engineer.problems import NUMBER, Problem, Verdict, find_fault_of_verdict, make_plain
 from lakewright.engineer.space_checks import check_cell_of
 from lakewright.experiments.trainers.outcome_lines import LONGEST, Line, Split, append_whole, open_appended

@@ -14,8 +14,8 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import make_whole
-from lakewright.engineer.bounds import MOST_REWARD, WholeNumber, is_reward
 from lakewright.engineer.environment import Environment
+from lakewright.engineer.number_limits import MOST_REWARD, WholeNumber, is_reward
 from lakewright.engineer.problems import Problem, Verdict
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.outcome_index import (

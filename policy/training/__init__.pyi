@@ -1,8 +1,8 @@
-from .answer_gradient import AnswerGroup as AnswerGroup
-from .answer_gradient import train_on_answers as train_on_answers
 from .board_stream import BoardTaskStream as BoardTaskStream
 from .board_stream import tasks_of as tasks_of
 from .board_stream import with_hole_ratios as with_hole_ratios
+from .engineer_gradient import AnswerGroup as AnswerGroup
+from .engineer_gradient import train_on_answers as train_on_answers
 from .grpo import train_grpo as train_grpo
 from .hardware import check_host as check_host
 from .hardware import merge_adapter as merge_adapter

@@ -8,7 +8,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel
 from transformers import TrainerCallback
 
-from lakewright.policy.training.grpo_trainer import PlanTrainer
+from lakewright.policy.training.grpo_loss import PlanTrainer
 from lakewright.policy.training.optimizers import build_average
 from lakewright.policy.training.training_state import (
     Pause,

@@ -21,7 +21,7 @@ from lakewright.core_jax.results import RolloutGroup
 from lakewright.policy.models.building import computes_in_bfloat16
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training.callbacks import Average, StateSaver, TrainingReport, Until
-from lakewright.policy.training.grpo_trainer import PlanTrainer, may_share_prompts
+from lakewright.policy.training.grpo_loss import PlanTrainer, may_share_prompts
 from lakewright.policy.training.hardware import (
     build_adapter,
     build_host_arguments,

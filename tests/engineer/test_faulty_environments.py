@@ -10,10 +10,10 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, Delta, DesignSpace, Edit, Engineer, Environment, Given, Knob, Problem, Verdict
 from lakewright.engineer.argument_checks import check_observations
-from lakewright.engineer.bounds import MOST_REWARD
 from lakewright.engineer.difficulty import Observation
 from lakewright.engineer.evidence.vocabulary import vocabulary_of
 from lakewright.engineer.guard import can_draw_row, is_drawable
+from lakewright.engineer.number_limits import MOST_REWARD
 from lakewright.engineer.samplers.pcl import PclSampler
 from lakewright.engineer.start import choose_start, find_start
 from lakewright.engineer.words import Words

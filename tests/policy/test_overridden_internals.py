@@ -17,12 +17,12 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.generation.vllm_generation import VLLMGeneration
 
 from lakewright.policy.codecs import build_tokenizer
-from lakewright.policy.training.grpo_trainer import PlanTrainer
+from lakewright.policy.training.grpo_loss import PlanTrainer
 from tests.support.models.tiny_policy import tiny_model
 from tests.support.processes.commands import HOUSE
 
 MINORS = {"transformers": "5.23", "trl": "1.16"}
-TRAINER, DECODER = "policy/training/grpo_trainer.py", "policy/inference/decoders.py"
+TRAINER, DECODER = "policy/training/grpo_loss.py", "policy/inference/decoders.py"
 ROLLOUTS, HARDWARE = "policy/training/rollouts.py", "policy/training/hardware.py"
 
 # A function of a library, the first of its parameters as our code passes or takes them, and our code.

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import jax
 import msgspec
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -13,27 +12,26 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lakewright.core_jax.config import EnvConfig, hole_ratio_of, with_teams
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, can_draw_all, generate, generate_in_turn
-from lakewright.core_jax.rows import Row, board_key, board_of, read_all, rows_of, symmetric_fingerprint
+from lakewright.core_jax.rows import Row, board_of, read_all, rows_of, symmetric_fingerprint
 from lakewright.core_jax.support import derive_seed
-from lakewright.core_jax.types import FAILURE_NAMES, BoardVerdict, Failure
+from lakewright.core_jax.types import FAILURE_NAMES, Failure
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, choose_evenly
 from lakewright.engineer.problems import Problem
-from lakewright.engineer.tally import Case, Drawn
+from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
-from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, RecordedAnswer, write_answers
+from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, RecordedAnswer
 from lakewright.experiments.loop.settings.lake_settings import first_boards, warmup_boards
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training.policy_models import choose_device, load_policy, open_answers
+from lakewright.experiments.loop.training.policy_models import choose_device
 from lakewright.experiments.loop.training.trainee import Trainee
-from lakewright.policy.board_play import BoardPlay, check_chat_model
+from lakewright.policy.board_play import BoardPlay, PlayedPlan, check_chat_model
 from lakewright.policy.codecs import TextCodec, build_tokenizer, check_template, codec_for
 from lakewright.policy.evaluation import outcomes_by_size
-from lakewright.policy.inference import answer_tasks
 from lakewright.policy.model_settings import resolve_shape
 from lakewright.policy.models import build_model
 from lakewright.policy.play import Play, Tasks, TaskStream
@@ -188,58 +186,45 @@ class LakeTrainee(Trainee):
         """See `Trainee.list_taken`."""
         return [problem_of(row_of_task(task, f"drawn_{place:07d}")) for place, task in enumerate(tasks.taken)]
 
-    def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
-        """See `Trainee.validate_stage`."""
-        rows = list(map(row_of, held_out))
-        record, answers = self._measure_policy(stage, rows, "validation")
-        lines = [BoardAnswers(board_key(row), [answer]) for row, answer in zip(rows, answers, strict=True)]
-        write_answers(stage.plans, lines)
-        self.write_record(stage.validation, msgspec.structs.replace(record, examples=_choose_examples(rows, answers)))
+    @property
+    def scoring_device(self) -> str:
+        """See `Trainee.scoring_device`: nothing but answers is asked of the model."""
+        return choose_device(self.settings)
 
-    def _measure_policy(
-        self, stage: Stage, boards: Sequence[Row], label: str
-    ) -> tuple[Validation, list[RecordedAnswer]]:
-        """Greedy plans of a stage's policy for some boards: the record without examples, and each answer."""
-        tasks = [task_of(row) for row in boards]
-        model, tokenizer = load_policy(self.settings, stage.checkpoint, choose_device(self.settings))
-        play = self.make_play(model, tokenizer)
-        opened = open_answers(self.settings, stage.checkpoint, model, tokenizer)
-        with opened as policy, progress(label, len(tasks), "boards") as bar:
-            plans_in_tokens = answer_tasks(policy, play, tasks, on_progress=bar.update)
-            verdicts, plans = play.judge_plans(tasks, plans_in_tokens)
-        verdicts = jax.tree.map(np.asarray, verdicts)
-        prompts = (play.codec.encode_prompt(task.board) for task in tasks)
-        texts = (
-            play.codec.decode_text(prompt, answer) for prompt, answer in zip(prompts, plans_in_tokens, strict=True)
+    def record_validation(
+        self, held_out: Sequence[Problem], answered: Sequence[Answered], model: PreTrainedModel, play: Play[BoardTask]
+    ) -> Validation:
+        """See `Trainee.record_validation`."""
+        rows, plans = list(map(row_of, held_out)), [one.judged.details[0] for one in answered]
+        tasks = list(map(task_of, rows))
+        forced = [pair for pair in zip(tasks, plans, strict=True) if pair[0].wait_required]
+        waits = _tally_plans([task for task, _ in forced], [plan for _, plan in forced])
+        answers = [_list_answers(one, play)[0] for one in answered]
+        return Validation(
+            outcomes=_tally_plans(tasks, plans),
+            examples=_choose_examples(rows, answers),
+            by_trait={size: {"wait_ratio": tally} for size, tally in waits.items()},
+            valid="".join("01"[plan.failure == Failure.NONE] for plan in plans),
         )
-        moves = (plan[: row.agents] for row, plan in zip(boards, plans, strict=True))
-        answers = map(RecordedAnswer.from_moves, moves, verdicts.failure, verdicts.agent, verdicts.step, texts)
-        return _record_outcomes(tasks, verdicts), list(answers)
-
-    def take_test(self, policy: Stage, problems: Sequence[Problem], path: Path) -> None:
-        """Like `Trainee.take_test`, without the answers."""
-        record, _ = self._measure_policy(policy, list(map(row_of, problems)), "test")
-        self.write_record(path, record)
 
     def describe_answers(self, answered: Answered, play: Play[BoardTask]) -> dict[str, Any]:
         """See `Trainee.describe_answers`: the plans for a board."""
-        assert isinstance(play, BoardPlay)
-        texts = (play.codec.decode_text(answered.prompt, answer) for answer in answered.answers)
-        judged = zip(answered.judged.details, texts, strict=True)
-        answers = [RecordedAnswer.from_moves(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
-        return msgspec.to_builtins(BoardAnswers(answered.key, answers))
+        return msgspec.to_builtins(BoardAnswers(answered.key, _list_answers(answered, play)))
 
 
-def _record_outcomes(tasks: list[BoardTask], verdicts: BoardVerdict) -> Validation:
-    forced = np.flatnonzero([task.wait_required for task in tasks])
-    of_forced = jax.tree.map(lambda field: field[forced], verdicts)
-    waits = outcomes_by_size([tasks[place] for place in forced], of_forced)
-    return Validation(
-        outcomes={size: tally_of(found) for size, found in outcomes_by_size(tasks, verdicts).items()},
-        examples=[],
-        by_trait={size: {"wait_ratio": tally_of(found)} for size, found in waits.items()},
-        valid="".join("01"[int(failure == Failure.NONE)] for failure in verdicts.failure),
-    )
+def _list_answers(answered: Answered, play: Play[BoardTask]) -> list[RecordedAnswer]:
+    """The plans for a board, with their verdicts."""
+    assert isinstance(play, BoardPlay)
+    texts = (play.codec.decode_text(answered.prompt, answer) for answer in answered.answers)
+    judged = zip(answered.judged.details, texts, strict=True)
+    return [RecordedAnswer.from_moves(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
+
+
+def _tally_plans(tasks: Sequence[BoardTask], plans: Sequence[PlayedPlan]) -> dict[Stratum, Tally]:
+    """The tallies of plans by map size."""
+    columns = np.array([(plan.failure, plan.makespan, plan.sum_of_costs) for plan in plans], int).reshape(-1, 3).T
+    counted = outcomes_by_size(tasks, *columns)
+    return {size: tally_of(found) for size, found in counted.items()}
 
 
 def _choose_examples(rows: list[Row], answers: list[RecordedAnswer]) -> list[Example]:

@@ -28,10 +28,9 @@ from lakewright.engineer.start import check_design_draws, find_start
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Example, Excluded, SampledRecord, Validation, write_record
-from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_answers, write_problems
+from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_problems
 from lakewright.experiments.loop.settings.lake_settings import refuse_lake_only
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.held_out_cells import HeldOutCells
@@ -40,7 +39,7 @@ from lakewright.policy.codecs import TextSettings, check_template
 from lakewright.policy.models import get_codec, resolve_place
 from lakewright.policy.play import DrawnTasks, Play, Tasks, TaskStream
 from lakewright.policy.text_play import build_byte_policy, play_texts
-from lakewright.policy.training import Answered, answer_groups, rank_and_processes, reference_log_probs, roll_out
+from lakewright.policy.training import Answered, rank_and_processes, reference_log_probs, roll_out
 
 EXAMPLES = 12  # held-out problems saved as examples, half of them valid
 WRONG = "?"  # a text that is judged beside the reference answer, to see that the judge works
@@ -248,19 +247,25 @@ class Trainee:
         if self.settings.exclude:  # of the lake alone
             write_record(stage.excluded, Excluded(tasks.replaced))
 
-    def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
-        """Answers the held-out problems with the policy of a stage, and saves answers and outcomes."""
-        model, tokenizer = load_policy(self.settings, stage.checkpoint)
-        play = self.make_play(model, tokenizer)
-        opened = open_answers(self.settings, stage.checkpoint, model, tokenizer)
-        with opened as policy, progress("validation", len(held_out), "problems") as bar:
-            answered = answer_groups(policy, play, list(held_out), on_progress=bar.update)
+    @property
+    def scoring_device(self) -> str:
+        """The device of a model that is validated: it answers, and scores the reference answers."""
+        return self.settings.device
+
+    def record_validation(
+        self, held_out: Sequence[Problem], answered: Sequence[Answered], model: PreTrainedModel, play: Play[Any]
+    ) -> Validation:
+        """The record of a policy's greedy answers to held-out problems.
+
+        Args:
+            held_out, answered: the problems, and the answer to each.
+            model, play: the policy.
+        """
         texts = [str(one.judged.details[0]) for one in answered]
         verdicts = self.environment.verdicts(held_out, texts)
         outcomes = Outcomes.of(self.environment.space, held_out, verdicts)
-        write_answers(stage.plans, [self.describe_answers(one, play) for one in answered])
         chosen = _choose_answers(list(zip(held_out, texts, verdicts, strict=True)))
-        record = Validation(
+        return Validation(
             outcomes=dict(outcomes),
             examples=[
                 Example(problem, text[:2000], verdict.failure or "none", verdict.place)
@@ -271,13 +276,6 @@ class Trainee:
             probability=_average_probabilities(model, play, [problem for problem in held_out if problem.answer]),
             cases=self._describe_failed(chosen),
         )
-        self.write_record(stage.validation, record)
-
-    def take_test(self, policy: Stage, problems: Sequence[Problem], path: Path) -> None:
-        """Saves how the policy of a stage does on the problems of a test; beside it are the answers in text."""
-        tested = Stage(policy.folder)
-        tested.plans, tested.validation = path.with_name("test_answers.jsonl"), path
-        self.validate_stage(tested, problems)
 
     def _describe_failed(self, judged: list[JudgedAnswer]) -> list[Case]:
         """All answers that failed, as the environment describes them."""

@@ -18,6 +18,7 @@ from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, Resumed, write_record
 from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.training.policy_models import FreeCores, free_memory
+from lakewright.experiments.loop.training.stage_validation import validate_stage
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.codecs import token_ids
 from lakewright.policy.inference import answer_under_grammar, naming_full_memory
@@ -40,7 +41,7 @@ def warm_up_run(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) ->
         free_memory()
     if not warmup.validation.exists():
         with naming_full_memory("validation of the warm-up", lambda: list_remedies(trainee.settings, "validation")):
-            trainee.validate_stage(warmup, held_out)
+            validate_stage(trainee, warmup, held_out)
 
 
 def _make_checkpoint(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> None:

@@ -115,7 +115,7 @@ def test_a_campaign_finds_nothing_and_resumes_and_repeats_any_case(tmp_path):
 
 @pytest.mark.usefixtures("quick")
 def test_a_file_that_nobody_checks_is_found(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("lakewright.core_jax.support.decoding.check_digest", lambda path: None)
+    monkeypatch.setattr("lakewright.core_jax.support.input_checks.check_digest", lambda path: None)
     monkeypatch.setattr(Trials, "run", _change_a_reason)
     assert run_campaigns(["corruption", "1", "--journal", str(tmp_path / "journal.jsonl")]) == 1
     assert "silent" in capsys.readouterr().out

@@ -22,7 +22,7 @@ from lakewright.engineer.difficulty import (
     compute_features,
     estimate_diminishing_worth,
     estimate_worth,
-    fit_model,
+    fit_regression,
     logistic_normal_moments,
     make_forecast,
     measure_calibration,
@@ -76,7 +76,7 @@ def test_the_mode_is_that_of_the_regularised_likelihood():
         return float(groups @ (np.logaddexp(0, logit) - y * logit) + w @ w / 2)
 
     best = minimize(loss, np.zeros(points.shape[1]), tol=1e-10)
-    model = fit_model(found, SETTINGS, SPACE)
+    model = fit_regression(found, SETTINGS, SPACE)
     assert model.weights == pytest.approx(best.x, abs=2e-3)
     step = 1e-3 * np.eye(len(best.x))
     hessian = [
@@ -89,15 +89,15 @@ def test_the_mode_is_that_of_the_regularised_likelihood():
 
 def test_cells_that_were_never_drawn_are_predicted():
     drawn = [cell for cell in CELLS if cell.stratum not in (5, 8)]
-    model = fit_model([seen(cell) for cell in drawn], SETTINGS, SPACE)
+    model = fit_regression([seen(cell) for cell in drawn], SETTINGS, SPACE)
     unseen = [lake_cell(size, hole, forced) for size in (5, 8) for hole in (0.1, 0.2, 0.3) for forced in (False, True)]
     expected = model.predict(unseen, SPACE)
     assert np.abs(expected.mean - [truth(cell) for cell in unseen]).max() < 0.06
 
 
 def test_what_was_rolled_out_more_is_known_better_and_what_is_older_less():
-    few, many = (fit_model([seen(cell, groups) for cell in CELLS], SETTINGS, SPACE) for groups in (2, 50))
-    old = fit_model([seen(cell, 50, age=4) for cell in CELLS], SETTINGS, SPACE)
+    few, many = (fit_regression([seen(cell, groups) for cell in CELLS], SETTINGS, SPACE) for groups in (2, 50))
+    old = fit_regression([seen(cell, 50, age=4) for cell in CELLS], SETTINGS, SPACE)
     spreads = [model.predict(CELLS, SPACE).deviation.mean() for model in (many, old, few)]
     assert spreads[0] < spreads[1]
     assert spreads[0] < spreads[2]
@@ -115,7 +115,7 @@ def test_mean_and_deviation_are_those_of_draws_from_the_posterior(logit, varianc
 
 def test_after_a_stage_without_a_valid_plan_little_is_known_of_what_was_not_drawn():
     """A policy that always failed on small boards says little of large ones: that is uncertainty, not certainty."""
-    model = fit_model([seen(lake_cell(3, 0.2, forced), 8, p=0.0) for forced in (False, True)], SETTINGS, SPACE)
+    model = fit_regression([seen(lake_cell(3, 0.2, forced), 8, p=0.0) for forced in (False, True)], SETTINGS, SPACE)
     far = [lake_cell(9, 0.4, True)]
     drawn = model.sample(far, SPACE, np.random.default_rng(0), 200_000).success[:, 0]
     found = model.predict(far, SPACE)
@@ -131,7 +131,7 @@ def gap(cell: Cell) -> float:
 def test_a_size_may_have_effects_of_its_own_so_that_gaps_between_sizes_are_seen():
     found = [seen(cell, 20, p=gap(cell)) for cell in CELLS]
     smooth, by_size = (
-        fit_model(found, DifficultySettings(model="regression", by_size=size), SPACE) for size in (0.0, 2.0)
+        fit_regression(found, DifficultySettings(model="regression", by_size=size), SPACE) for size in (0.0, 2.0)
     )
     errors = [np.abs(model.predict(CELLS, SPACE).mean - [gap(cell) for cell in CELLS]) for model in (smooth, by_size)]
     assert errors[0].max() > 0.25
@@ -146,7 +146,7 @@ def test_what_is_out_of_reach_is_worth_little():
     found = [seen(lake_cell(size, 0.1, forced), 500, p=p) for (size, forced), p in kinds.items()]
     near, far = (EnvConfig.single(size, 2, 0.1, 1.0) for size in (3, 9))
     plain, reach = (
-        fit_model(found, DifficultySettings(model="regression", objective="regret", reach=power), SPACE)
+        fit_regression(found, DifficultySettings(model="regression", objective="regret", reach=power), SPACE)
         for power in (0.0, 1.0)
     )
     assert worth(plain, far, near).mean == pytest.approx(0.0, abs=0.03)
@@ -155,20 +155,20 @@ def test_what_is_out_of_reach_is_worth_little():
 
 
 def test_far_from_all_rollouts_the_model_is_unsure():
-    model = fit_model([seen(lake_cell(3, 0.1, forced)) for forced in (False, True)], SETTINGS, SPACE)
+    model = fit_regression([seen(lake_cell(3, 0.1, forced)) for forced in (False, True)], SETTINGS, SPACE)
     near, far = model.predict([lake_cell(3, 0.1, False), lake_cell(10, 0.5, True)], SPACE).deviation
     assert far > 3 * near
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
 def test_groups_that_all_fail_or_all_succeed_are_learned_from(p):
-    model = fit_model([seen(cell, p=p) for cell in CELLS], SETTINGS, SPACE)
+    model = fit_regression([seen(cell, p=p) for cell in CELLS], SETTINGS, SPACE)
     assert np.abs(model.predict(CELLS, SPACE).mean - p).max() < 0.1
     assert np.isfinite(np.array(model.covariance)).all()
 
 
 def test_without_rollouts_all_is_open():
-    model = fit_model([], SETTINGS, SPACE)
+    model = fit_regression([], SETTINGS, SPACE)
     assert model.groups == 0
     assert model.predict(CELLS, SPACE).mean == pytest.approx(0.5)
 
@@ -176,7 +176,7 @@ def test_without_rollouts_all_is_open():
 def test_a_policy_that_learned_makes_the_older_groups_count_less():
     found = [seen(cell, p=0.1, age=1) for cell in CELLS] + [seen(cell, p=0.9) for cell in CELLS]
     kept, forgotten = (
-        fit_model(found, DifficultySettings(model="regression", decay=decay), SPACE).predict(CELLS, SPACE)
+        fit_regression(found, DifficultySettings(model="regression", decay=decay), SPACE).predict(CELLS, SPACE)
         for decay in (1.0, 0.0)
     )
     assert kept.mean == pytest.approx(0.5, abs=0.01)
@@ -197,7 +197,7 @@ def test_observations_are_the_groups_of_a_cell_and_single_plans_tell_no_variance
 
 
 def test_calibration_compares_what_was_predicted_with_what_came():
-    model = fit_model([seen(cell) for cell in CELLS], SETTINGS, SPACE)
+    model = fit_regression([seen(cell) for cell in CELLS], SETTINGS, SPACE)
     good = measure_calibration(model, 0.5, [seen(cell) for cell in CELLS], SPACE)
     wrong = measure_calibration(model, 0.5, [seen(cell, p=1 - truth(cell)) for cell in CELLS], SPACE)
     assert good is not None
@@ -209,7 +209,7 @@ def test_calibration_compares_what_was_predicted_with_what_came():
 
 
 def test_calibrations_are_pooled_by_their_groups():
-    model = fit_model([seen(cell) for cell in CELLS], SETTINGS, SPACE)
+    model = fit_regression([seen(cell) for cell in CELLS], SETTINGS, SPACE)
     halves = [[seen(cell, 10 * (1 + place)) for cell in CELLS[place::2]] for place in (0, 1)]
     parts = [part for half in halves if (part := measure_calibration(model, 0.5, half, SPACE))]
     whole, pooled = measure_calibration(model, 0.5, [*halves[0], *halves[1]], SPACE), pool_calibrations(parts)
@@ -224,7 +224,7 @@ def test_calibrations_are_pooled_by_their_groups():
 
 
 def test_a_config_at_the_frontier_is_worth_more_and_the_difference_is_surer_than_either():
-    model = fit_model([seen(cell) for cell in CELLS], SETTINGS, SPACE)
+    model = fit_regression([seen(cell) for cell in CELLS], SETTINGS, SPACE)
     hard, frontier = EnvConfig.single(10, 2, 0.3, 1.0), EnvConfig.single(6, 2, 0.1, 0.5)
     assert worth(model, frontier).mean > 5 * worth(model, hard).mean
     same = worth(model, frontier, frontier)
@@ -235,7 +235,9 @@ def test_a_config_at_the_frontier_is_worth_more_and_the_difference_is_surer_than
 
 
 def test_by_regret_a_config_is_worth_the_share_of_plans_that_fail():
-    model = fit_model([seen(cell) for cell in CELLS], DifficultySettings(model="regression", objective="regret"), SPACE)
+    model = fit_regression(
+        [seen(cell) for cell in CELLS], DifficultySettings(model="regression", objective="regret"), SPACE
+    )
     hard, frontier = EnvConfig.single(10, 2, 0.3, 1.0), EnvConfig.single(6, 2, 0.1, 0.5)
     assert worth(model, hard).mean > worth(model, frontier).mean
     assert worth(model, hard).mean == pytest.approx(1 - truth(lake_cell(10, 0.3, True)), abs=0.1)
@@ -287,8 +289,8 @@ def test_the_model_may_learn_from_held_out_boards_what_no_training_board_has_sho
     assert (with_them.model.predict(cells, SPACE).mean < 0.5 * without.model.predict(cells, SPACE).mean).all()
     assert with_them.success == without.success, "only the model knows of them"
     assert [one.groups for one in with_them.grid] == [one.groups for one in without.grid]
-    both = fit_model([*trained, *tested], DifficultySettings(model="regression", decay=0.0), SPACE)
-    assert both.evenness == fit_model(trained, SETTINGS, SPACE).evenness
+    both = fit_regression([*trained, *tested], DifficultySettings(model="regression", decay=0.0), SPACE)
+    assert both.evenness == fit_regression(trained, SETTINGS, SPACE).evenness
 
 
 def test_a_forecast_survives_its_file_and_rates_the_one_before():

@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.difficulty import DifficultySettings, Mix, Observation, Worth, estimate_worth, fit_model
+from lakewright.engineer.difficulty import DifficultySettings, Mix, Observation, Worth, estimate_worth, fit_regression
 from lakewright.engineer.trial import MISFIT, Lead, choose_rival, estimate_lead, problems_by_round, shortlist_designs
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import LAKE, SPACE
@@ -34,7 +34,7 @@ def model(p_small: float, p_large: float):
         (Cell(size, (0.2, forced), (2,)), p) for size, p in ((3, p_small), (6, p_large)) for forced in (False, True)
     ]
     found = [Observation(cell, 100, 100 * p, 100 * p * (1 - p)) for cell, p in cells]
-    return fit_model(found, DifficultySettings(), SPACE)
+    return fit_regression(found, DifficultySettings(), SPACE)
 
 
 def test_the_shortlist_is_what_the_model_expects_most_of():
@@ -45,7 +45,7 @@ def test_the_shortlist_is_what_the_model_expects_most_of():
 
     assert shortlist(model(0.99, 0.5), [SMALL, EVEN, LARGE], 2) == [2, 1]
     assert shortlist(model(0.5, 0.01), [SMALL, EVEN, LARGE], 1) == [0]
-    assert shortlist(fit_model([], DifficultySettings(), SPACE), [SMALL, LARGE], 1) == [0]
+    assert shortlist(fit_regression([], DifficultySettings(), SPACE), [SMALL, LARGE], 1) == [0]
 
 
 @pytest.mark.parametrize(("rivals", "expected"), [(1, [80]), (2, [40, 80]), (3, [27, 54, 80]), (4, [27, 54, 80])])

@@ -12,6 +12,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.redesign.teacher_models import make_run_tools
 from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
+from lakewright.experiments.loop.training.stage_validation import validate_stage
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.codecs import TextSettings
 from tests.experiments.loop.test_language_training import WORDS, text_run
@@ -34,7 +35,7 @@ def validate(folder: Path, settings: RunSettings) -> Validation:
     stage = RunFolder(folder).warmup
     stage.folder.mkdir(parents=True)
     stage.checkpoint.symlink_to(language_checkpoint())
-    make_trainee(settings).validate_stage(stage, PROBLEMS)
+    validate_stage(make_trainee(settings), stage, PROBLEMS)
     return read_record(stage.validation, Validation)
 
 

@@ -22,7 +22,8 @@ from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.samplers import SamplerSettings
 from lakewright.engineer.teachers import Reply, UnansweredError, answer_schema, parse_reply
-from lakewright.engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher
+from lakewright.engineer.teachers.llm import MOST, LlmTeacher
+from lakewright.engineer.teachers.llm_prompt import REASON, REASONING
 from lakewright.engineer.teachers.self import SelfTeacher
 from lakewright.engineer.trial import Lead, Trial
 from lakewright.experiments.environments.lake import config_of, design_of

@@ -23,6 +23,7 @@ from lakewright.experiments.loop.settings.launch import BAD_INPUT, ERROR_PREFIX,
 from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.experiments.loop.training import stage_process, stage_training
 from lakewright.experiments.loop.training.stage_training import train_here, train_stage
+from lakewright.experiments.loop.training.stage_validation import validate_stage
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.loop.training.warmup import warm_up_run as warm_up_run
 from lakewright.policy.board_play import BoardPlay
@@ -249,7 +250,7 @@ def test_launched_processes_train_a_stage_whose_checkpoint_is_validated(tmp_path
     assert weights(model).keys() == weights(language_model()).keys(), "an adapter is merged into the weights"
     number = torch.bfloat16 if settings.grpo.host.bf16 else torch.float32
     assert {weight.dtype for weight in weights(model).values()} == {number}
-    trainee.validate_stage(stage, list(map(problem_of, rows()[:2])))
+    validate_stage(trainee, stage, list(map(problem_of, rows()[:2])))
     assert stage.validation.exists()
 
 

@@ -7,22 +7,26 @@ from transformers import Qwen3ForCausalLM
 
 from lakewright.experiments.loop.closed_loop import run
 from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.training import stage_validation
 from lakewright.experiments.loop.training.lake_trainee import LakeTrainee
 from tests.support.models.tiny_policy import tiny_run
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("teacher", "work", "times"), [("rules", "validate_stage", 3), ("self", "roll_out", 1)])
-def test_no_policy_is_held_when_another_is_read(teacher, work, times, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("teacher", "room", "work", "times"),
+    [("rules", stage_validation, "load_policy", 3), ("self", LakeTrainee, "roll_out", 1)],
+)
+def test_no_policy_is_held_when_another_is_read(teacher, room, work, times, monkeypatch, tmp_path):
     """To be validated, after the warm-up and each of two stages; and for the trial of a proposal that a policy made."""
     held: list[int] = []
-    do = getattr(LakeTrainee, work)
+    do = getattr(room, work)
 
     def count_and_do(*given):
         held.append(sum(type(one) is Qwen3ForCausalLM for one in gc.get_objects()))
         return do(*given)
 
-    monkeypatch.setattr(LakeTrainee, work, count_and_do)
+    monkeypatch.setattr(room, work, count_and_do)
     gc.collect()
     gc.disable()  # it would free some of them now and then
     try:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lakewright.engineer.bounds import MOST_REWARD
+from lakewright.engineer.number_limits import MOST_REWARD
 from lakewright.experiments.cli.engineer_folder import status_text
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.trainers.folder import EngineerFolder

@@ -232,20 +232,21 @@ class Scripted(Trainee):
     def draw_problems(self, design, count, seed, first, on_progress):
         return WORLD.draw(design, count, SEED, first=PROBLEMS * self.number), []
 
-    def validate_stage(self, stage: Stage, held_out) -> None:
-        number = -1 if stage.folder.name == "warmup" else int(stage.folder.name[-2:])
-        outcomes = WORLD.tallies(held_out, greedy(number))
-        by_trait = {stratum: dict(tally.traits) for stratum, tally in outcomes.items()}
-        write_record(stage.validation, Validation(dict(outcomes), [], by_trait, outcomes.valid, cases=[]), lake=False)
-        self.number = number + 1
-
     def roll_out(self, checkpoint, problems, samples, seed, on_progress):
         return roll_out(problems, samples, self.number - 1)
 
 
+def validate_stage(trainee: Scripted, stage: Stage, held_out) -> None:
+    number = -1 if stage.folder.name == "warmup" else int(stage.folder.name[-2:])
+    outcomes = WORLD.tallies(held_out, greedy(number))
+    by_trait = {stratum: dict(tally.traits) for stratum, tally in outcomes.items()}
+    write_record(stage.validation, Validation(dict(outcomes), [], by_trait, outcomes.valid, cases=[]), lake=False)
+    trainee.number = number + 1
+
+
 def warm_up(trainee: Scripted, warmup: Stage, held_out) -> None:
     warmup.checkpoint.mkdir(parents=True)
-    trainee.validate_stage(warmup, held_out)
+    validate_stage(trainee, warmup, held_out)
 
 
 def train_stage(trainee: Scripted, stage: Stage, previous: Stage, number: int, tokens: float) -> None:
@@ -256,10 +257,16 @@ def train_stage(trainee: Scripted, stage: Stage, previous: Stage, number: int, t
     stage.checkpoint.mkdir(parents=True)
 
 
+def script_steps(patch: pytest.MonkeyPatch) -> None:
+    """Has the closed loop take the scripted steps in place of its own."""
+    steps = {"warm_up_run": warm_up, "train_stage": train_stage, "validate_stage": validate_stage}
+    for name, stand_in in {"make_trainee": Scripted, **steps}.items():
+        patch.setattr(closed_loop, name, stand_in)
+
+
 def assert_loop_decides_alike(case: Case, path: Path, patch: pytest.MonkeyPatch) -> None:
     """The closed loop, of which each step is a record."""
-    for name, stand_in in (("make_trainee", Scripted), ("warm_up_run", warm_up), ("train_stage", train_stage)):
-        patch.setattr(closed_loop, name, stand_in)
+    script_steps(patch)
     if case.tools:
         patch.setattr(teacher_models, "make_run_tools", lambda *_: case.tools)
     run = RunFolder(path)
@@ -307,8 +314,7 @@ def test_a_folder_decides_as_an_engineer_in_memory(name, assert_alike, tmp_path)
 
 def test_a_run_whose_first_groups_have_no_lengths_goes_on_per_problem(tmp_path, monkeypatch):
     case = make_case("fixed")
-    for name, stand_in in (("make_trainee", Scripted), ("warm_up_run", warm_up), ("train_stage", train_stage)):
-        monkeypatch.setattr(closed_loop, name, stand_in)
+    script_steps(monkeypatch)
     new, old = RunFolder(tmp_path / "new"), RunFolder(tmp_path / "old")
     closed_loop.run(case.settings, new)
     assert list(new.stage(1).read_forecast().tokens) == [1, 2, 3, 4]

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from lakewright.policy.inference import decoders
-from lakewright.policy.training import grpo_trainer, recorded_scores, train_grpo
-from lakewright.policy.training.grpo_trainer import answer_log_probs
+from lakewright.policy.training import grpo_loss, recorded_scores, train_grpo
+from lakewright.policy.training.grpo_loss import answer_log_probs
 from lakewright.policy.training.recorded_scores import RecordedScores
 from lakewright.policy.training.settings import GrpoSettings, HostSettings, allows_shared_prompts
 from tests.policy.inference.test_recorded_steps import Operations, computing_model
@@ -118,7 +118,7 @@ def learn(scratch) -> tuple[list[float], dict[str, torch.Tensor]]:
 def test_recorded_updates_learn_what_others_do(tmp_path, monkeypatch):
     expected, others = learn(tmp_path / "one")
     monkeypatch.setattr(recorded_scores, "StepGraph", RepeatedStep)
-    monkeypatch.setattr(grpo_trainer, "is_recordable", lambda model: True)
+    monkeypatch.setattr(grpo_loss, "is_recordable", lambda model: True)
     monkeypatch.setattr(RepeatedStep, "recorded", 0)
     assert not decoders.uses_graphs(torch.device("cpu"))
     found, learned = learn(tmp_path / "other")

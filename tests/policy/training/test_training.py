@@ -201,7 +201,7 @@ def test_too_few_boards_for_a_step_of_grpo_are_refused(tmp_path):
 def test_an_evaluation_counts_every_board_once(warmed):
     asked = list(tasks()[:40])
     verdicts, plans = evaluate(warmed[0], board_play(6), asked)
-    sizes = outcomes_by_size(asked, verdicts)
+    sizes = outcomes_by_size(asked, verdicts.failure, verdicts.makespan, verdicts.sum_of_costs)
     assert plans.shape == (40, 2, 6)
     assert {size: found.boards for size, found in sizes.items()} == {
         size: sum(task.size == size for task in asked) for size in sorted({task.size for task in asked})
@@ -215,7 +215,7 @@ def test_an_evaluation_counts_every_board_once(warmed):
 def test_certified_plans_are_counted_as_valid_and_optimal():
     asked = list(tasks())
     verdicts, _ = judge_answers(asked, [encode_answer(task.board, task.moves) for task in asked], HORIZON)
-    found = pool(outcomes_by_size(asked, verdicts).values())
+    found = pool(outcomes_by_size(asked, verdicts.failure, verdicts.makespan, verdicts.sum_of_costs).values())
     assert (found.boards, found.valid, found.optimal_sum_of_costs) == (len(asked),) * 3
     assert (found.wait_boards, found.wait_valid) == (sum(row.wait_required for row in rows()),) * 2
     assert 0 < found.optimal_makespan <= found.boards

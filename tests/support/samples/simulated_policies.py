@@ -12,7 +12,7 @@ from lakewright.engineer.difficulty import (
     Objective,
     Observation,
     compute_features,
-    fit_model,
+    fit_regression,
     make_forecast,
 )
 from lakewright.experiments.environments.lake import lake_space
@@ -70,7 +70,7 @@ def fit_policy(rng: np.random.Generator, policy: Policy, groups: Mix, settings: 
             sums = count, float(valid.sum() / GROUP), float(variance)
             found.append(Observation(cell, *sums, answers=count * GROUP, tried=True))
     if settings.model == "regression":
-        return fit_model(found, settings, SPACE)
+        return fit_regression(found, settings, SPACE)
     return make_forecast(DESIGN, found, [], settings, SPACE).model
 
 

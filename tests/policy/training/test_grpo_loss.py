@@ -8,7 +8,7 @@ import torch
 
 from lakewright.policy.codecs import TokensCodec
 from lakewright.policy.training import GrpoSettings, train_grpo
-from lakewright.policy.training.grpo_trainer import PlanTrainer, answer_log_probs
+from lakewright.policy.training.grpo_loss import PlanTrainer, answer_log_probs
 from lakewright.policy.training.optimizers import rate_scale
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, tokenizer
 

@@ -1,4 +1,4 @@
-"""Policy gradient on answers under a grammar: GRPO's loss on the tokens of the answers alone."""
+"""The policy gradient for an engineer's answers under a grammar: GRPO's loss on the tokens of the answers alone."""
 
 from collections.abc import Iterator, Sequence
 

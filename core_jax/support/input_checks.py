@@ -1,4 +1,4 @@
-"""Strict decoding of external data into msgspec types, with errors that name field, value and remedy.
+"""Checks of settings and records from outside, and the messages on bad ones, which name field, value and remedy.
 
 TOML from outside is bounded in size, in the depth of its keys and tables, and in its whole numbers.
 """

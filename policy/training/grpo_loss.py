@@ -1,4 +1,6 @@
-"""TRL's GRPO trainer with additions for few cores: shared prompts, Muon, rates that fall with the clock.
+"""The loss of GRPO, which is TRL's, and the scores of tokens that it is computed from.
+
+Additions to TRL's trainer are for few cores: shared prompts, Muon, rates that fall with the clock.
 
 TRL sends every answer together with its prompt through the model, though the answers of a group share the prompt, which
 is the larger part. Here each prompt of a batch is read once, and its keys and values serve all of its answers,
