@@ -141,11 +141,7 @@ def _check_moves(place: str, codec: TextCodec) -> None:
 
 @torch.inference_mode()
 def _check_answer(place: str, model: PreTrainedModel, codec: TextCodec, task: BoardTask) -> None:
-    """Check that the model answers something to `task`.
-
-    Args:
-        place, model, codec, task: see `check_chat_model`.
-    """
+    """Check that the model answers something to `task`."""
     prompt = codec.encode_prompt(task.board)
     made = sample(model, codec.tokenizer, [prompt], max_new_tokens=ENOUGH, temperature=0.0, scored=False)
     if not codec.decode_text(prompt, made.answers[0]).strip():

@@ -83,10 +83,7 @@ def make_attempts(size: int, agents: int, holes: int, streams: jax.Array, lanes:
 
 
 def _attempt_maps(size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
-    """Floods each map and picks the starts: so most attempts have the stratum, however rare it is among the boards.
-
-    Args: size, holes, streams, lanes: see `make_attempts`.
-    """
+    """Floods each map and picks the starts: so most attempts have the stratum, however rare it is among the boards."""
 
     def of_block(wait: np.ndarray, index: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, Board, Labels]:
         free, goals, tickets = _draw_maps(size, holes, streams, wait, index, number)
@@ -109,8 +106,6 @@ def _attempt_boards(agents: int, size: int, holes: int, streams: jax.Array, lane
 
     Those known to miss the stratum are not solved any further: by shortest paths that never meet, which need no wait,
     or once a search knows whether one is required.
-
-    Args: agents, size, holes, streams, lanes: see `make_attempts`.
     """
     prepare_solver(size, agents)
     draw = functools.partial(_draw_boards, size, agents, holes, streams)
@@ -137,14 +132,7 @@ def _in_blocks(block: int, function: Callable[..., Any], lanes: Lanes) -> list[A
 
 
 def _derive_key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array) -> jax.Array:
-    """The key of one attempt.
-
-    Args:
-        streams: keys [2].
-        wait: bool [], which of the streams.
-        index: uint32 [], number of the board.
-        number: uint32 [], number of the attempt.
-    """
+    """The key of one attempt."""
     return jax.random.fold_in(jax.random.fold_in(streams[wait.astype(int)], index), number)
 
 
@@ -180,12 +168,7 @@ def _draw_boards(
     index: jax.Array,
     number: jax.Array,
 ) -> tuple[Board, jax.Array]:
-    """The boards of B attempts, and on which maps there was room for the agents, bool [B].
-
-    Args:
-        agents: number of agents on a board.
-        size, holes, streams, wait, index, number: see `_draw_maps`.
-    """
+    """The boards of B attempts, and on which maps there was room for the agents, bool [B]."""
     keys = jax.vmap(_derive_key, in_axes=(None, 0, 0, 0))(streams, wait, index, number)
     return jax.vmap(lambda key: draw_board(size, agents, key, holes))(keys)
 

@@ -264,10 +264,7 @@ def _draw_boards(
 def _draw_on_device(
     source: _Source, hole_ratio: float, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], object]
 ) -> Batch:
-    """Like `_draw_boards`, for two agents, on an accelerator.
-
-    Args: source, hole_ratio, index, wait, on_progress: see `_draw_boards`.
-    """
+    """Like `_draw_boards`, for two agents, on an accelerator."""
     from lakewright.core_jax.generator import device_maps  # as in `_uses_device`
 
     drawn = device_maps.draw_boards(
@@ -337,14 +334,7 @@ def _make_attempts_from(source: _Source, wait: bool, begin: int) -> tuple[Lanes,
 
 
 def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:
-    """The error that names a missing stratum and counts what was drawn instead.
-
-    Args:
-        source: where the boards come from.
-        wait: the stratum.
-        tally: counts of attempts.
-        what: words for how many attempts had the stratum.
-    """
+    """The error that names a missing stratum and counts what was drawn instead."""
     stratum = source.stratum(wait)
     drawn = "random maps" if source.agents == 2 else "random boards"
     found = tally.acceptance(stratum)
@@ -356,10 +346,7 @@ def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRar
 
 
 def _check_request(config: EnvConfig, seed: int, count: int, first: int) -> None:
-    """Raises InputError unless these boards can be asked for.
-
-    Args: config, seed, count, first: see `generate`.
-    """
+    """Raises InputError unless these boards can be asked for."""
     check_count(count)
     if not 0 <= first <= MOST_BOARDS - count:
         raise InputError(f"first is {first}; choose 0 to {MOST_BOARDS - count}")

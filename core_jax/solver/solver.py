@@ -107,10 +107,7 @@ def solve_with_stages(
 
 
 def _solve_by_stages(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> SolvedBoards:
-    """Like `solve_with_stages`, by the layout for CPUs, or a search.
-
-    Args: boards, makespan_plans, budget, wanted: see `solve`.
-    """
+    """Like `solve_with_stages`, by the layout for CPUs, or a search."""
     agents = boards.starts.shape[1]
     certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)
     labels = join_labels([part.labels for part in certified])

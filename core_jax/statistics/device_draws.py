@@ -99,14 +99,7 @@ def choose_measured_sizes(size: int, count: int) -> Sizes:
 
 @program(static_argnums=0)
 def _draw_block(size: int, key: jax.Array, index: jax.Array, holes: jax.Array) -> tuple[Board, CellSet, jax.Array]:
-    """B boards, their free cells, V words uint32 [B], and their starts and goals, int32 [4, B].
-
-    Args:
-        size: n, the cells on a side of the boards.
-        key: from `make_stream`.
-        index: uint32 [B], numbers of boards.
-        holes: int32 [], on each board.
-    """
+    """B boards, their free cells, V words uint32 [B], and their starts and goals, int32 [4, B]."""
     boards = draw_there(size, 2, key, index, holes)
     return boards, *unload_boards(size, boards)
 

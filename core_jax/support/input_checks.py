@@ -125,10 +125,7 @@ def convert(raw: Any, kind: type[T], where: str, path: str = "") -> T:
 
 
 def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
-    """`convert` for a Struct.
-
-    Args: raw, kind, where, path as there.
-    """
+    """`convert` for a Struct."""
     at = f"{where}: {path}: " if path else f"{where}: "
     if not isinstance(raw, dict):
         raise InputError(f"{at}expected an object, got {raw!r:.60}")

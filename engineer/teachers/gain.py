@@ -189,14 +189,7 @@ def _share_trait(number: int, kinds: GainByTraits, mixing: float) -> float:
 
 
 def _find_window(number: int, best: LevelValues, worth: dict[LevelValues, float], near: float) -> tuple[Value, Value]:
-    """The ends of the values about the best one of a level that gain at least `near` as much.
-
-    Args:
-        number: the place of the level.
-        best: the best levels.
-        worth: what levels gain.
-        near: 1 for the best value alone.
-    """
+    """The ends of the values about the best one of a level that gain at least `near` as much."""
     middle = best[number]
     if near >= 1:
         return middle, middle

@@ -171,12 +171,6 @@ def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, c
 
     A few boards of many kinds take almost as long as many, so that after the first chunk of a config AT_ONCE are drawn
     together.
-
-    Args:
-        mixed: the configs of each chunk.
-        seed: seed of the boards.
-        number: the first chunk.
-        chunk: boards in a chunk.
     """
     drawn: list[deque[list[BoardTask]]] = [deque() for _ in mixed]
     for place in itertools.count(number):

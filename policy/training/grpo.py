@@ -133,15 +133,7 @@ def _uses_gpu(model: PreTrainedModel) -> bool:
 def _build_arguments(
     settings: GrpoSettings, model: PreTrainedModel, length: int, seed: int, scratch: Path
 ) -> GRPOConfig:
-    """Return TRL's arguments.
-
-    Args:
-        settings: the stage's settings.
-        model: the policy.
-        length: tokens of the longest answer.
-        seed: seed for sampling.
-        scratch: a folder for TRL.
-    """
+    """Return TRL's arguments."""
     on_gpu = _uses_gpu(model)
     return GRPOConfig(
         output_dir=str(scratch),
@@ -176,15 +168,7 @@ def _build_trainer(
     settings: GrpoSettings,
     clock: StepClock,
 ) -> PlanTrainer:
-    """Return TRL's trainer of a stage.
-
-    Args:
-        model, tokenizer: the policy.
-        rollouts: sample and judge answers.
-        arguments: TRL's.
-        settings: the stage's settings.
-        clock: the seconds of the training.
-    """
+    """Return TRL's trainer of a stage."""
     length = arguments.max_completion_length or 0
     trainer = PlanTrainer(
         model=model,

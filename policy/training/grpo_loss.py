@@ -175,11 +175,7 @@ def answer_log_probs(
 def _score_shared_prompts(
     model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float, together: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the result of `answer_log_probs` for a Qwen3 or Llama model: each prompt is read once.
-
-    Args:
-        model, ids, mask, answer, temperature, together: see `answer_log_probs`.
-    """
+    """Return the result of `answer_log_probs` for a Qwen3 or Llama model: each prompt is read once."""
     prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, :-answer], dim=0, return_inverse=True)
     cache = DynamicCache(config=model.config)
     read = _compute_hidden(model, prompts[..., 0], prompts[..., 1], cache)[:, -1:]

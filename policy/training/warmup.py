@@ -101,14 +101,7 @@ def warm_up(
 def _load_state(
     state: TrainingState, file: Path | None, rng: np.random.Generator, on_step: Callable[[int, float], None]
 ) -> Place:
-    """Load a saved training, report its losses, and return its place; without a file, the beginning.
-
-    Args:
-        state: the state to load into.
-        file: the file with the saved training.
-        rng: gets its state of that time.
-        on_step: gets each step and its loss.
-    """
+    """Load a saved training, report its losses, and return its place; without a file, the beginning."""
     if file is None or not file.exists():
         return Place()
     place = state.load(file)
@@ -126,15 +119,7 @@ def _update_weights(
     pad: int,
     minimised: Loss | RecordedLoss,
 ) -> float:
-    """Make one update on a batch and return its loss.
-
-    Args:
-        model: the policy.
-        optimizer: the optimizer of its weights.
-        batch: examples.
-        pad: the id of padding.
-        minimised: gives the loss of a batch.
-    """
+    """Make one update on a batch and return its loss."""
     if recorded := isinstance(minimised, RecordedLoss):  # which keeps the gradients and sets them to zero
         loss = minimised.backward(*_collate(batch, pad, WIDTH))
     else:
@@ -159,15 +144,7 @@ def _draw_batches(
     settings: WarmupSettings,
     rng: np.random.Generator,
 ) -> list[list[TokenExample]]:
-    """Return a pool of batches of examples of similar length, so that little of a batch is padding.
-
-    Args:
-        play: asks the tasks and knows their answers.
-        tasks: a sequence or a stream.
-        extra: the caller's examples.
-        settings: the warm-up's settings.
-        rng: draws tasks, symmetries and the order of batches.
-    """
+    """Return a pool of batches of examples of similar length, so that little of a batch is padding."""
     boards = _count_boards(settings, extra)
     others = settings.batch - boards
     drawn = _draw_tasks(tasks, POOL * boards, rng)

@@ -161,14 +161,7 @@ def label_cells(
 def _find_makespans(
     size: int, sizes: Sizes, free: CellSet, cells: jax.Array, known: tuple[jax.Array, jax.Array]
 ) -> jax.Array:
-    """The makespans of all boards, int32 [B]; -1 if unsolvable.
-
-    Args:
-        size: n, the cells on a side of the boards.
-        sizes: sizes of blocks and groups.
-        free, cells: the boards.
-        known: makespans, UNKNOWN of open boards, and the distances.
-    """
+    """The makespans of all boards, int32 [B]; -1 if unsolvable."""
     makespan, distance = known
     flood = partial(flood_for_makespans, size, free, cells)
     return flood_unknown(makespan, _bound_makespans(distance), sizes, flood)

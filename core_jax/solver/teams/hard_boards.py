@@ -81,14 +81,7 @@ class HardBoard:
     def _find_optimum(
         self, plan: Plan, flooded: Callable[..., tuple], lower: int, checked: bool
     ) -> FormulaAnswer | None:
-        """An optimal plan, or a bound where the budget ends; None if no plan exists.
-
-        Args:
-            plan: finds a plan by formulas.
-            flooded: finds a plan from all joint states.
-            lower: a lower bound.
-            checked: whether a plan is known to exist.
-        """
+        """An optimal plan, or a bound where the budget ends; None if no plan exists."""
         answer = self._ask_formulas(plan, lower, PATIENCE, lower + WINDOW)
         if answer.moves is not None:
             return answer
@@ -105,13 +98,7 @@ class HardBoard:
         return answer
 
     def _ask_formulas(self, plan: Plan, lower: int, patience: int, most: int = UNLIMITED) -> FormulaAnswer:
-        """The answer of formulas with bounds from `lower` to `most`.
-
-        Args:
-            plan: looks for a plan.
-            lower, most: bounds on it.
-            patience: the most conflicts, within what is left of the budget.
-        """
+        """The answer of formulas with bounds from `lower` to `most`."""
         allowed = Conflicts(min(self._conflicts.left, patience))
         answer = in_phase("formulas", plan, self._puzzle, lower, allowed, most=most)
         self._conflicts.take(allowed.spent)

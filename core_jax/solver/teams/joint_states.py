@@ -62,10 +62,7 @@ def find_whether_solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarr
 
 
 def _can_reach_goals(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
-    """`find_whether_solvable`, for agents of one component.
-
-    Args: steps, starts, goals, states: see `find_whether_solvable`.
-    """
+    """`find_whether_solvable`, for agents of one component."""
     home = find_component(steps, starts[0])
     shape = (len(home),) * len(starts)
     if not np.isin(goals, home).all():

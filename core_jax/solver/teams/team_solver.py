@@ -88,10 +88,7 @@ def solve_teams(
 
 
 def _solve_part(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> SolvedBoards:
-    """`solve_teams` in this thread; some formulas are written while other threads search.
-
-    Args: boards, makespan_plans, budget, wanted: see `solve_teams`.
-    """
+    """`solve_teams` in this thread; some formulas are written while other threads search."""
     searched = search_batch(boards, wanted)
     found = _read_search(searched, makespan_plans, wanted)
     left = np.flatnonzero(found.stage == SolverStage.NOTHING)
@@ -135,14 +132,7 @@ def _blank_others(rows: np.ndarray, moves: np.ndarray) -> np.ndarray:
 
 
 def _solve_hard_board(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
-    """The result for a board that the search left open, beginning with the bounds and plans that the search found.
-
-    Args:
-        boards: the boards that were searched.
-        searched: the result of the search.
-        row: the board's row.
-        budget: see `solve_teams`.
-    """
+    """The result for a board that the search left open, beginning with the bounds and plans that the search found."""
     answer, agents = searched.answers[row], boards.starts.shape[1]
     bounds = answer["excess"][: agents * (agents - 1) // 2], answer["others"][:agents]
     holes, *ends = (np.asarray(field[row]) for field in (boards.holes, boards.starts, boards.goals))

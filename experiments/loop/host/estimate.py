@@ -245,13 +245,7 @@ def _share_prompts(trained: Trained, lengths: Lengths, rows: int, prompts: int, 
 
 
 def _fit_update(trained: Trained, widths: Widths, lengths: Lengths, rows: int, free: int) -> int:
-    """The rows of a micro batch that a GPU computes at once: all, or equal parts that fit into half of its free memory.
-
-    Args:
-        trained, widths, lengths: the run's model and lengths of texts.
-        rows: the size of the micro batch.
-        free: bytes of the GPU that nothing else takes.
-    """
+    """The rows of a micro batch that a GPU computes at once: all, or equal parts that fit half of its free memory."""
     number = HALF if trained.computes == HALF else trained.number
     layer = count_layer_bytes(widths.hidden, widths.attention, widths.mlp, number)
     read, scored = lengths.prompt + lengths.answer, _round_up(lengths.answer, STEP)
@@ -316,13 +310,7 @@ def _estimate_engineer(settings: RunSettings, trained: Trained, lengths: Lengths
 def _estimate_decoding(
     settings: RunSettings, trained: Trained, lengths: Lengths, prompts: int, copies: int, accelerator: int
 ) -> dict[str, int]:
-    """Keys and values of the answers that are decoded together, and the logits of their next words.
-
-    Args:
-        settings, trained, lengths: the run's settings, model, and lengths of texts.
-        prompts, copies: the number of prompts, and of answers to each.
-        accelerator: bytes of one GPU.
-    """
+    """Keys and values of the answers that are decoded together, and the logits of their next words."""
     shape, number, computes = trained.shape, trained.number, trained.computes
     if not shape.widths:
         return {}
@@ -343,13 +331,7 @@ def _estimate_decoding(
 
 
 def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, copies: int, accelerator: int) -> int:
-    """The answers that are decoded together, see `fit_answers`.
-
-    Args:
-        settings, trained, lengths: the run's settings, model, and lengths of texts.
-        copies: answers to each prompt.
-        accelerator: bytes of one GPU.
-    """
+    """The answers that are decoded together, see `fit_answers`."""
     if settings.codec != "text":
         return TOKENS_BATCH
     if settings.text.batch or not trained.on_gpu:

@@ -69,15 +69,7 @@ def _width(labels: Sequence[str]) -> int:
 
 
 def _draw_field(x: float, y: float, wide: float, share: float | None, number: str, words: str) -> str:
-    """A field with its number.
-
-    Args:
-        x, y: its upper left corner.
-        wide: its width.
-        share: how dark it is, 0 to 1; None leaves it empty.
-        number: the text inside.
-        words: its tooltip.
-    """
+    """A field with its number."""
     box = f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{wide - 2:g}" height="{LINE - 2}" rx="4"'
     if share is None:
         return f'{box} fill="none" stroke="currentColor" opacity=".2"><title>{escape_text(words)}</title></rect>'

@@ -68,17 +68,7 @@ def _draw_lines(
     y_range: tuple[float, float] | None = None,
     threshold: float | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """A share over the hole ratio, with 95 % intervals: one line for each size, one chart for each number of agents.
-
-    Args:
-        name: name of the picture.
-        cells: the cells of the sweep.
-        title: text above the charts.
-        unit: unit of the shares.
-        share: returns the share in a cell.
-        y_range: lowest and highest share, by default the range over all cells.
-        threshold: a hole ratio to mark.
-    """
+    """A share over the hole ratio, with 95 % intervals: one line for each size, one chart for each number of agents."""
     known = [found for cell in cells if (found := share(cell)) and found.of >= FEWEST]
     if not any(share(cell) for cell in cells):
         return

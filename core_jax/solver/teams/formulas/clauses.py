@@ -209,13 +209,7 @@ def write_home(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
 
 @compiled_within
 def _write_two(clauses: Clauses, count: int, first: int, second: int) -> int:
-    """Writes a clause of two literals, and returns the number of clauses.
-
-    Args:
-        clauses: see the top of the file.
-        count: number of clauses written before.
-        first, second: the literals.
-    """
+    """Writes a clause of two literals, and returns the number of clauses."""
     if len(clauses):
         clauses[count, 0] = first
         clauses[count, 1] = second

@@ -90,10 +90,7 @@ def search_boards(
 
 @compiled_within
 def _label_board(work: Work, table: Table, wanted: int, nodes: int, answer: Answer, moves: TwoMoves) -> None:
-    """Labels the board of `work`.
-
-    Args: table, wanted, nodes, answer, moves: see `search_boards`, for one board.
-    """
+    """Labels the board of `work`."""
     every = (1 << work.agents) - 1
     answer.solvable = _bound_singles(work, answer) and _bound_pairs(work, table)
     if not answer.solvable:
@@ -167,10 +164,7 @@ def _rank_agents(work: Work, weight: Numbers) -> None:
 
 @compiled_within
 def _find_least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
-    """Finds the least slack, a plan of it, and whether it takes a wait, as far as nodes go.
-
-    Args: work, table, nodes, answer: see `search_boards`; moves: int8 [K, T], the plan's, written here.
-    """
+    """Finds the least slack, a plan of it, and whether it takes a wait, as far as nodes go."""
     every = (1 << work.agents) - 1
     slack = work.lower[COSTS, every]
     answer.cost_known = answer.wait_known = answer.wait = False
@@ -200,10 +194,7 @@ def _find_least_cost(work: Work, table: Table, nodes: int, answer: Answer, moves
 
 @compiled_within
 def _find_least_makespan(work: Work, table: Table, nodes: int, answer: Answer, moves: Moves) -> None:
-    """Finds the least makespan, and a plan of it unless the plan of least cost has it.
-
-    Args: work, table, nodes, answer: see `search_boards`; moves: int8 [K, T], the plan's, written here.
-    """
+    """Finds the least makespan, and a plan of it unless the plan of least cost has it."""
     every = (1 << work.agents) - 1
     # The plan of least cost is a plan, so only shorter ones are looked for.
     most = answer.steps - 1 if answer.cost_known else HIGHEST

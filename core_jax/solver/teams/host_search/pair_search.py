@@ -110,14 +110,7 @@ def search_pair(work: Work, table: Table, mode: int, pair: int, one: int, other:
 
 @compiled_within
 def _open_state(work: Work, mode: int, pair: int, step: int, one: int, other: int, left: int) -> None:
-    """Begins a state at `step`, with the moves of both agents by rising price.
-
-    Args:
-        work, table, mode, pair: see `bound_pair`.
-        step: the level of the stack.
-        one, other: the cells of the pair.
-        left: how much of the bound is left.
-    """
+    """Begins a state at `step`, with the moves of both agents by rising price."""
     work.duo_cell[step, 0] = one
     work.duo_cell[step, 1] = other
     work.duo_left[step] = left
@@ -153,13 +146,7 @@ def _open_state(work: Work, mode: int, pair: int, step: int, one: int, other: in
 
 @compiled_within
 def _can_park(work: Work, pair: int, one: int, other: int, left: int) -> bool:
-    """Return True if one of the two is home and the other gets there around it, with the slack that is left.
-
-    Args:
-        work, pair: see `bound_pair`.
-        one, other: the cells of the pair.
-        left: the slack that is left.
-    """
+    """Return True if one of the two is home and the other gets there around it, with the slack that is left."""
     first, second = work.first[pair], work.second[pair]
     if one == work.goal[first]:
         around = work.distance[second, 1 << first, other]
@@ -174,10 +161,7 @@ def _can_park(work: Work, pair: int, one: int, other: int, left: int) -> bool:
 
 @compiled_within
 def _advance_state(work: Work, table: Table, mode: int, pair: int, step: int, tag: int) -> int:
-    """Makes the next joint move of a state: HOME, DEEPER with the next state opened, or REFUTED if all are done.
-
-    Args: step: the level of the stack; tag: the board's; for the others see `bound_pair`.
-    """
+    """Makes the next joint move of a state: HOME, DEEPER with the next state opened, or REFUTED if all are done."""
     one, other = work.duo_cell[step, 0], work.duo_cell[step, 1]
     left, tried = np.int64(work.duo_left[step]), np.int64(work.duo_tried[step])
     first, second = work.first[pair], work.second[pair]
@@ -213,10 +197,7 @@ def _advance_state(work: Work, table: Table, mode: int, pair: int, step: int, ta
 
 @compiled_within
 def _record_path(work: Work, table: Table, mode: int, pair: int, steps: int, tag: int) -> None:
-    """Stores what is left along the path found, which is exact because less was refuted where it begins.
-
-    Args: steps: the last level of the stack; tag: the board's; for the others see `bound_pair`.
-    """
+    """Stores what is left along the path found, which is exact because less was refuted where it begins."""
     moving_too = mode == COSTS and work.duo_left[0] == 0  # without slack no agent waits
     for step in range(steps + 1):
         one, other = work.duo_cell[step, 0], work.duo_cell[step, 1]

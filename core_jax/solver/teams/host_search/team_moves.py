@@ -72,17 +72,7 @@ def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left:
 
 @compiled_within
 def _add_option(work: Work, step: int, agent: int, place: int, target: int, price: int, move: int) -> None:
-    """Writes one move of an agent at a step.
-
-    Args:
-        work: the workspace.
-        step: the level of the stack.
-        agent: the agent.
-        place: place of the option among the agent's.
-        target: the cell that the move leads to.
-        price: its price in slack.
-        move: the move.
-    """
+    """Writes one move of an agent at a step."""
     work.target[step, agent, place] = target
     work.price[step, agent, place] = price
     work.move[step, agent, place] = move
@@ -152,14 +142,7 @@ def _move_fits(work: Work, table: Table, mode: int, step: int, place: int, optio
 
 @compiled_within
 def _bound_lateness(work: Work, step: int, agent: int, cell: int) -> int:
-    """The least lateness of an agent that is in `cell` after this step: its arrival less its single distance.
-
-    Args:
-        work: the workspace.
-        step: the level of the stack.
-        agent: the agent.
-        cell: where the agent is after the step.
-    """
+    """The least lateness of an agent that is in `cell` after this step: its arrival less its single distance."""
     around = np.int64(work.distance[agent, work.parked[step], cell])
     return step + 1 + around - np.int64(work.distance[agent, 0, work.start[agent]])
 
