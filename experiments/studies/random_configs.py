@@ -45,12 +45,14 @@ def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Des
 
     Raises InputError if a stratum has no problems at the given values, or the environment has no such lists.
     """
-    lists = {"hole_ratio": chosen.hole_ratios, "wait_ratio": chosen.wait_ratios} if trainee.settings.lake else {}
-    if not lists and (chosen.hole_ratios, chosen.wait_ratios) != (Configs().hole_ratios, Configs().wait_ratios):
-        raise InputError("configs: hole_ratios and wait_ratios are for the lake; leave them out")
+    space = trainee.environment.space
+    lists = {"hole_ratio": chosen.hole_ratios, "wait_ratio": chosen.wait_ratios}
+    for name in lists.keys() - {knob.name for knob in space.knobs}:
+        if lists[name] != getattr(Configs(), f"{name}s"):
+            raise InputError(f"configs: {name}s is given, but the environment has no knob {name}; leave it out")
 
     def values_of(stratum: Stratum, knob: Knob) -> ValueList:
-        return lists.get(knob.name) or spread_values(knob, *trainee.environment.space.limits(stratum, knob))
+        return lists.get(knob.name) or spread_values(knob, *space.limits(stratum, knob))
 
     rng = np.random.default_rng(chosen.seed)
     for number in range(chosen.count):

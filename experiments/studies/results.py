@@ -181,7 +181,7 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         environment=plan.start.environment,
         stopped=stopped,
         probability=average_probability(after_warmup),
-        constant={} if lake else _judge_constant_answers(plan, folder),
+        constant=_judge_constant_answers(plan, folder),
         equal_time=find_equal_time(run.curve for run in runs),
     )
 

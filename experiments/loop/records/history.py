@@ -76,9 +76,9 @@ def count_met_in_training(folder: RunFolder) -> dict[Stratum, int]:
 
     There are few 3x3 boards, so some do. The problems of the warm-up are not saved and not counted.
     """
-    if not (folder.validation.exists() or folder.held_out.exists()):
+    if not folder.saved_held_out:
         return {}
-    saved = [stage for stage in folder.finished_stages() if stage.boards.exists() or stage.problems.exists()]
+    saved = [stage for stage in folder.finished_stages() if stage.saved_problems]
     trained = {problem.key for stage in saved for problem in read_stage_problems(stage)}
     held_out = read_held_out(folder)
     met = Counter(problem.cell.stratum for problem in held_out if problem.key in trained)

@@ -80,6 +80,11 @@ class Stage:
         self.launched = self.scratch / "launched.json"
 
     @property
+    def saved_problems(self) -> Path | None:
+        """The file of the stage's problems, in text or boards of the lake; None before they are drawn."""
+        return next((path for path in (self.problems, self.boards) if path.exists()), None)
+
+    @property
     def onward(self) -> Path:
         """The weights that the next stage continues from: those trained as an engineer too, if there are any."""
         return self.engineer_checkpoint if self.engineer_checkpoint.exists() else self.checkpoint
@@ -147,6 +152,11 @@ class RunFolder:
         self.spending = folder / "spending.jsonl"
         self.best_link = folder / "best"
         self.warmup = Stage(folder / "warmup")
+
+    @property
+    def saved_held_out(self) -> Path | None:
+        """The file of the held-out problems, in text or boards of the lake; None before they are drawn."""
+        return next((path for path in (self.held_out, self.validation) if path.exists()), None)
 
     def locked(self) -> AbstractContextManager[None]:
         """Keeps other processes from running in this folder. Raises InputError if one does."""

@@ -45,12 +45,12 @@ def write_problems(path: Path, problems: Sequence[Problem]) -> None:
 
 def read_stage_problems(stage: Stage) -> list[Problem]:
     """The problems that a stage trained on."""
-    return read_problems(stage.problems if stage.problems.exists() else stage.boards)
+    return read_problems(stage.saved_problems or stage.boards)
 
 
 def read_held_out(folder: RunFolder) -> list[Problem]:
     """The held-out problems of a run."""
-    return read_problems(folder.held_out if folder.held_out.exists() else folder.validation)
+    return read_problems(folder.saved_held_out or folder.validation)
 
 
 def read_rollouts(stage: Stage) -> list[tuple[Problem, RolloutGroup]]:

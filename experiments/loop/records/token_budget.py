@@ -38,13 +38,12 @@ class Spent(msgspec.Struct, frozen=True):
 def count_stage_tokens(stage: Stage) -> Spent:
     """The tokens of a stage so far; a step that was interrupted and is repeated counts once."""
     steps = stage.read_steps() if stage.checkpoint.exists() else []  # those of a warm-up name no tokens
-    drawn = stage.boards.exists() or stage.problems.exists()
     trial, decision = find_record(stage.trial, Trial), find_record(stage.proposal, DecisionRecord)
     proposals = [decision.proposal, *(attempt.proposal for attempt in decision.refused)] if decision else []
     trained = find_record(stage.engineer, EngineerTraining)
     return Spent(
         training=round(sum(step.get("sampled/tokens", 0) for step in steps)),  # a log has floats only
-        sampling=round(read_record(stage.sampled, SampledRecord).figures["tokens"]) if drawn else 0,
+        sampling=round(read_record(stage.sampled, SampledRecord).figures["tokens"]) if stage.saved_problems else 0,
         trials=trial.tokens if trial else 0,
         engineer=sum(proposal.tokens for proposal in proposals) + (trained.tokens if trained else 0),
     )

@@ -23,7 +23,8 @@ from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.codecs import token_ids
 from lakewright.policy.inference import answer_under_grammar, naming_full_memory
 from lakewright.policy.models import answers_only_plans, save_checkpoint
-from lakewright.policy.training import BoardTaskStream, load_place
+from lakewright.policy.play import TaskStream
+from lakewright.policy.training import load_place
 from lakewright.policy.training import warm_up as learn_answers
 
 SYNTHETIC = 4000  # random evidence with the rule's answers, from which it learns the engineer's part
@@ -81,7 +82,7 @@ def _learn_answers(
 
         seed = derive_seed(settings.seed, "warm-up")
         model = learn_answers(model, play, tasks, extra, settings.warmup, seed, on_step, kept)
-        if settings.exclude and isinstance(tasks, BoardTaskStream):
+        if settings.exclude and isinstance(tasks, TaskStream):
             write_record(warmup.excluded, Excluded(place.replaced + tasks.replaced))
     if taught:
         questions = _draw_lessons(trainee, "examination", QUESTIONS)

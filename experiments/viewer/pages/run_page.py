@@ -98,11 +98,11 @@ def result_of(history: Sequence[Chapter], about: RunSpace, now: StageProgress | 
 
 
 def _describe_next(folder: RunFolder, history: Sequence[Chapter], about: RunSpace) -> str:
-    """The design of the stage to come, and the reason for it; of the lake, the page of a stage has it."""
+    """The design of the stage to come, and the reason for it."""
     number = len(_select_stages(history)) - 1
     stage = folder.stage(number)
     last = number + 1 == folder.settings().stages
-    if about.lake or number < 0 or last or not (stage.proposal.exists() or stage.next.exists()):
+    if number < 0 or last or not (stage.proposal.exists() or stage.next.exists()):
         return ""
     return describe_next(stage.read_next(), stage.design(), number, about)
 

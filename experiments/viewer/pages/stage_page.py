@@ -191,11 +191,11 @@ def read_stage_view(folder: RunFolder, number: int, about: RunSpace) -> StageVie
         next_source=SOURCES[chosen.source] if chosen else "",
         next_reasons=chosen.reasons if chosen else [],
         next_sampled=_show_sampled(following, about),
-        next_drawn=following.boards.exists() or following.problems.exists(),
+        next_drawn=following.saved_problems is not None,
         own_change=_show_change(before, stage, about) if number >= 0 else None,
         next_change=_show_change(stage, following, about),
         rollback=find_record(stage.rollback, Rollback),
-        problems_saved=stage.boards.exists() or stage.problems.exists(),
+        problems_saved=stage.saved_problems is not None,
         players=_make_players([example for example in examples if example.is_plan]),
         texts=list_texts(examples, about),
     )

@@ -237,7 +237,7 @@ WRONG = {
         '"proportional", design.2 = { share = 1.0, terms = 2, carry = 0.5 }, seeds',
         "arms.proportional: design and settings have different strata",
     ),
-    "lists of the lake": ("count = 2\n", "count = 2\nhole_ratios = [0.1]\n", "are for the lake; leave them out"),
+    "lists of the lake": ("count = 2\n", "count = 2\nhole_ratios = [0.1]\n", "no knob hole_ratio; leave it out"),
 }
 
 
