@@ -91,9 +91,11 @@ class CellGrid:
             width = (high - low) / len(centres)
             if knob.trait:
                 values.append(value)
+            # Bins of whole numbers differ in width, so the nearest centre decides.
             elif knob.whole or not width:
                 values.append(min(centres, key=lambda centre, value=value: abs(centre - value)))  # type: ignore[misc]
             else:
+                # A value on an edge belongs to the upper bin, whatever rounding made of it; the highest to the last.
                 values.append(centres[min(len(centres) - 1, int((value - low) / width + 1e-9))])
         return Cell(cell.stratum, tuple(values))
 

@@ -251,6 +251,7 @@ class Engineer:
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
+        # The state changes from here on only, so a round that failed above leaves no trace in it.
         state.observations, state.tested = [*observations, *(trial.observe() if trial else ())], tested
         advance_round(state, decision, find_delta(decision, self.space), answers, weights=rollback.weights)
         return decision
@@ -341,6 +342,7 @@ class Engineer:
         check_kind("try_proposal: verdict", verdict, GuardVerdict, needed=True)
         check_kind("try_proposal: work", work, TrialWork, needed=True)
         designs = [verdict.design, *(self.judge_delta(delta, forecast).design for delta in others)]
+        # Each different design once: rollouts on the same design twice would only cost tokens.
         rivals = [one for place, one in enumerate(designs) if one != self.design and one not in designs[:place]]
         return try_rivals(work, rivals, self.design, forecast, verdict.design) if rivals else None
 
@@ -354,6 +356,7 @@ class Engineer:
         attempts, known = journal.note(
             "proposal", lambda: TeacherAnswer(self.propose(evidence, forecast, keys.teacher), save_state(self.teacher))
         )
+        # The proposal came from the journal, so the teacher has not seen this round yet.
         if known != save_state(self.teacher):
             self.teacher.load_state_dict(known)
         if not attempts:  # of an earlier version, which asked nobody after a first stage that was rolled back

@@ -232,6 +232,7 @@ def normalize_rows(rows: Mapping[Stratum, Mapping[str, float]], space: DesignSpa
     total = math.fsum(row[share] for row in rows.values())
     parts = [row[share] / total * whole if total else whole / len(rows) for row in rows.values()]
     floors = [math.floor(part) for part in parts]
+    # Shares are whole numbers of the smallest step here, so that their sum is exactly one.
     order = sorted(range(len(parts)), key=lambda place: floors[place] - parts[place])
     for place in order[: whole - sum(floors)]:
         floors[place] += 1

@@ -96,6 +96,7 @@ class Learners:
         self._into, self._near = rates.into, share_signals(space)
         parts = [(part.cell, part.share) for part in known.held_out if part.cell.stratum in design.strata]
         parts = parts or [(forecast.cell, 1 / len(known.grid)) for forecast in known.grid]
+        # Held-out answers are greedy, training answers sampled: the two have different chances to be valid.
         self._held_out, self._held_out_places = self._place([cell for cell, _ in parts], sampled=False)
         share = np.array([share for _, share in parts])
         self._weights = np.zeros((len(parts), len(space.strata)))
@@ -219,6 +220,7 @@ class Learners:
             ability, having = move(got)
             moved = tested + ability[..., None] + np.einsum("mgj,ghj->mgh", having, signs)
             gained = (apply_logistic(moved) * kinds.weights).sum(axis=-1) - before + received * others
+            # A kind is worth its best rate over all shorter horizons, because one may stop training on it.
             best = np.maximum(best, gained / end)
             signal = find_signal(ability, having)
         most = np.maximum(now.max(axis=-1, keepdims=True), np.finfo(float).tiny)

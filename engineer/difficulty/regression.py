@@ -61,6 +61,7 @@ def compute_features(cells: Sequence[Cell], space: DesignSpace, by_size: float =
     givens = [(given[:, place] - one.middle) / one.half for place, one in enumerate(space.givens)]
     main = WIDE * np.stack([np.ones(len(cells)), *axes, *givens])
     columns = np.stack([*main, *squares, *(a * b for a, b in itertools.combinations(axes, 2))]).T
+    # Without an order there is no curve over the strata, so each needs effects of its own.
     deviation = by_size or (0.0 if space.ranked else OWN_SPREAD)
     if not deviation:
         return columns
@@ -81,6 +82,7 @@ def _scale_axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndar
     squares = [axis**2 for axis in axes]
     for place, knob in enumerate(space.knobs):
         values = np.array([cell.values[place] for cell in cells], float)
+        # A knob with a single value has no span, and is at -1 everywhere.
         low, span = (0.0, 1.0) if knob.trait else (knob.low, knob.span or 1.0)
         axes.append(2 * (values - low) / span - 1)
         squares += [] if knob.trait else [axes[-1] ** 2]

@@ -71,6 +71,7 @@ class DumpTeacher(CellTeacher):
             cell = space.bin_cell(seen.cell, design.strata)
             self._add_groups(cell, seen.groups.groups, seen.groups.advantage)
         bounds = {cell: self.upper_bound(cell) for cell in space.grid(design.strata)}
+        # Less the largest, so that no power overflows; the weights are normalised later.
         top = max(bounds.values())
         return {cell: math.exp((bound - top) / self.tau) for cell, bound in bounds.items()}
 
@@ -84,6 +85,7 @@ class DumpTeacher(CellTeacher):
 
     def _add_groups(self, cell: Cell, groups: int, advantage: float) -> None:
         self.counts[cell] = self.counts.get(cell, 0) + groups
+        # The newest groups first, until the window is full.
         kept, room = [], self.window
         for count, value in [(groups, advantage), *reversed(self.recent.get(cell, []))]:
             if room > 0 and count:
@@ -108,6 +110,7 @@ class ThompsonTeacher(CellTeacher):
 
     def weigh(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> dict[Cell, float]:
         """The slots of each cell."""
+        # Cells without new groups fade, too, so that an old failure is tried again.
         self.counts = {cell: (self.decay * s, self.decay * f) for cell, (s, f) in self.counts.items()}
         for seen in evidence.groups:
             cell, informative = space.bin_cell(seen.cell, design.strata), seen.groups.informative

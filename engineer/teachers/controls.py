@@ -162,6 +162,7 @@ def _turn_signs(row: DesignRow, edit: Edit, space: DesignSpace, rng: np.random.G
         low, high = (0.0, 1.0) if column.trait else (column.low, column.high)
         first, last = (end + change for end in find_ends(row, column))
         inside = low <= first and last <= high
+        # If both signs leave the range, the guard cuts the change back.
         changes[column.name] = change if inside or not change else -change
     return make_edit(space, "a random edit of the same size as another teacher's", changes)
 
@@ -183,6 +184,7 @@ class SaboteurTeacher(Stateful):
             rows[stratum] = {space.share.name: float(stratum == worst)}
             for knob in space.knobs:
                 low, high = space.limits(stratum, knob)
+                # A knob of unknown direction counts as harder when it is higher.
                 hard = (valid[stratum] < 0.5) == (knob.harder >= 0)
                 rows[stratum][knob.name] = high if hard else low
         return propose_rows(design, normalize_rows(rows, space), f"the worst {space.words.design}", space)

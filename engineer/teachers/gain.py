@@ -93,6 +93,7 @@ class GainTeacher(Stateful):
         for part in range(PARTS):
             best = now.argmax(axis=1)
             np.add.at(chosen, best, 1 / (PARTS * self.learners))
+            # This part makes the same cells worth less, so the next one is planned on the trained learners.
             if part < PARTS - 1:
                 learners.train([cells[place] for place in best], problems / PARTS)
                 now = estimate()
@@ -157,6 +158,7 @@ def _make_rows(
             row[space.knobs[place].name] = _share_trait(number, kinds[best], mixing)
         for number, knob in enumerate(knob for knob in space.knobs if not knob.trait):
             low, high = space.limits(stratum, knob)
+            # More windows would have more combinations than a design may draw.
             single = not knob.top or len(list_windowed(row, space.knobs)) == MOST_WINDOWS
             ends = _find_window(number, best, worth, 1 if single else near)
             row |= make_window(knob, *(min(high, max(low, float(end))) for end in ends))

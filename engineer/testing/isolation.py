@@ -90,6 +90,7 @@ class CallFence:
             raise _TooLongError
 
     def _end_unless_in_call(self, status: int) -> NoReturn:
+        # In a call this becomes a fault in the report; elsewhere the process itself wants to end.
         if self._is_in_call():
             raise SystemExit(status)
         self._end_process(status)
@@ -132,6 +133,7 @@ class Calls:
         said, limit = f"{what}\0{case}", times * self.limit
         data = said.encode(errors="backslashreplace")[: ROOM - HEAD.size]
         self.memory[HEAD.size : HEAD.size + len(data)] = data
+        # The head comes after its text, so that the watching process never reads a length of text that is not there.
         HEAD.pack_into(self.memory, 0, time.monotonic() + limit, limit, len(data))
         try:
             return self.fence.run_call(what, call, limit) if self.fence else run_call(what, call)
@@ -155,11 +157,13 @@ def watch_process(
     If the process ends, or a call doesn't, a CallError comes last, whose arguments are what happened and the case.
     """
     memory, (reader, writer) = mmap.mmap(-1, ROOM), Pipe(duplex=False)
+    # Text that is still in a buffer would be printed by both processes.
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
     if not process:
         _work_and_exit(work, memory, limit, writer)
+    # Only the other process can write now, so its end closes the pipe.
     writer.close()
     try:
         for message in _read_messages(reader, memory, tick):
@@ -167,6 +171,7 @@ def watch_process(
             if isinstance(message, CallError):
                 return
         _, status = os.waitpid(process, 0)
+        # It was waited for, so its number may be another process's by now.
         process = 0
         if status or HEAD.unpack_from(memory)[0]:
             code = os.waitstatus_to_exitcode(status)
@@ -177,6 +182,7 @@ def watch_process(
     finally:
         reader.close()
         if process:
+            # It leads its own session, so whatever its code started ends with it.
             for end in (os.killpg, os.kill):
                 with suppress(ProcessLookupError):
                     end(process, signal.SIGKILL)
@@ -213,6 +219,7 @@ def _read_messages(reader: Connection, memory: mmap.mmap, tick: Callable[[], Non
                 return
             yield message
         tick()
+        # The alarm ends a call that runs Python; code that never returns to Python must be killed from here.
         end, limit, _ = HEAD.unpack_from(memory)
         if end and time.monotonic() > end + GRACE:
             what, case = _read_call(memory)

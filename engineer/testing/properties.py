@@ -376,6 +376,7 @@ class Properties:
     def _choose_cases(self) -> list[Draw]:
         """Draws that take a few seconds at most, to be compared with another process."""
         draws = list(self.problems)
+        # The other process draws the same problems, so it needs about as long as this one did.
         totals = itertools.accumulate(self.took[draw] for draw in draws)
         return draws[: min(40, max(1, sum(total <= CROSS_SECONDS for total in totals)))]
 

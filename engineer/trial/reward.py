@@ -86,6 +86,7 @@ def measure_return(rates: Sequence[float], stages: int) -> float | None:
     """
     if len(rates) <= stages + 1:
         return None
+    # A policy improves whatever is drawn, so a gain counts only beyond the run's usual pace.
     trend = (rates[-1] - rates[0]) / (len(rates) - 1)
     return rates[-1] - rates[-1 - stages] - stages * trend
 

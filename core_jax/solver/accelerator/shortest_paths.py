@@ -68,6 +68,7 @@ def measure_paths(size: int, free: CellSet, cells: jax.Array) -> SinglePaths:
         reached, closer, distance, furthest, depth, _ = carry
         sides = [lead_into(size, reached, move) for move in range(4)]
         new = tuple(x & y & ~z for x, y, z in zip(unite(*sides), around, reached, strict=True))
+        # A move leads nearer from a new cell exactly if it leads into the layer before.
         closer = tuple(unite(old, _both(new, side)) for old, side in zip(closer, sides, strict=True))
         distance = distance + (~has_cell(reached, starts)).astype(jnp.int32)
         growing = functools.reduce(jnp.bitwise_or, new) != 0
@@ -104,6 +105,7 @@ def find_disjoint_paths(size: int, horizon: int, cells: jax.Array, paths: Single
     closer = [_stack_agents(*pair) for pair in zip(*by_agent, strict=True)]
     closer_second = [_stack_agents(*pair[::-1]) for pair in zip(*by_agent, strict=True)]
     starts, goals = (jnp.broadcast_to(ends[:, None], (2, 2, ends.shape[1])) for ends in (cells[:2], cells[2:]))
+    # The longest path of this block decides; afterwards all agents are home.
     rounds = jnp.minimum(jnp.int32(horizon // STEPS), (jnp.max(paths.distance) + jnp.int32(STEPS - 1)) // STEPS)
     first, last = _walk_first(size, horizon, rounds, starts, closer)
     good, later = _find_good_cells(size, horizon, rounds, (last, goals[::-1]), closer_second, first)
@@ -197,6 +199,7 @@ def _step_back(
             leads = _without(leads, swapped)
         steps.append(leads)
     before = [at - _step_of(size, move) for at, move in others]
+    # No agent may stand at t where another one does.
     good = unite(*steps)
     for at in before:
         good = _without(good, mark_cells(size, at))

@@ -61,6 +61,7 @@ def find_preceding_team_set(size: int, states: JointSet, waits: bool) -> JointSe
     by_a = [unite(*(moved[k, m] for m in moves)) for k in moves]
     by_b = [unite(*(moved[k, m] for k in moves)) for m in moves]
     apart = tuple(x & ~(p | q) for x, p, q in zip(unite(*by_a), own_a, own_b, strict=True))
+    # If C waits, A and B are off its cell before and after their moves.
     found = [apart] if waits else []
     for move in range(4):
         behind_a, behind_b = (unite(*(one[k] for k in moves if k != OPPOSITE[move])) for one in (by_a, by_b))
@@ -89,6 +90,7 @@ def _move_both(size: int, states: JointSet, move_a: int, move_b: int) -> JointSe
     for axis, move in ((0, move_a), (2, move_b)):
         if move != WAIT:
             config[axis : axis + 2] = [(-by, by, 0) for by in DELTAS[move]]
+    # Padding by a negative width cuts off: every state moves at once, and none leaves the board.
     moved = tuple(lax.pad(word, jnp.uint32(0), config) for word in states)
     if move_a == WAIT or move_b != OPPOSITE[move_a]:
         return moved
