@@ -249,9 +249,8 @@ class Engineer:
             )
             decision = add_texts(decision, self.environment, outcomes or {})
         except BaseException:
-            self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
+            self.teacher.load_state_dict(teacher_state)  # the rest of the state changes below, once nothing can fail
             raise
-        # The state changes from here on only, so a round that failed above leaves no trace in it.
         state.observations, state.tested = [*observations, *(trial.observe() if trial else ())], tested
         advance_round(state, decision, find_delta(decision, self.space), answers, weights=rollback.weights)
         return decision
