@@ -33,6 +33,8 @@ import pytest
 from tests.support.deep import count_examples
 from tests.support.servers.chromium_path import chromium_path
 
+gc.disable()  # until the tests begin: looking for garbage took half of the time of importing them
+
 jax.config.update("jax_debug_key_reuse", True)
 
 hypothesis.settings.register_profile("lakewright", deadline=None, max_examples=count_examples(50))
@@ -74,8 +76,11 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line("Left out: the viewer's journeys, which need a browser (apt-get install chromium)")
 
 
-def pytest_collection_finish():
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop():
     gc.freeze()  # what is imported stays; the trainer collects garbage again and again, and need not look through that
+    gc.set_threshold(20_000)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="module")

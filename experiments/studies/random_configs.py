@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -12,7 +13,9 @@ from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.design import Design, DesignRow
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import is_drawable
-from lakewright.experiments.loop.training.trainee import Trainee
+
+if TYPE_CHECKING:
+    from lakewright.experiments.loop.training.trainee import Trainee
 
 PARTS = 4  # a trait is one of five shares, a quarter of its range apart
 MOST = 10_000  # combinations of values; of more, as many are drawn as are tried
@@ -40,7 +43,7 @@ class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
 
-def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Design]]:
+def random_configs(chosen: Configs, trainee: "Trainee") -> Iterator[tuple[str, Design]]:
     """The designs by name, over the strata of the first design of a trainee.
 
     Raises InputError if a stratum has no problems at the given values, or the environment has no such lists.

@@ -14,7 +14,6 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
 from lakewright.experiments.loop.records.token_budget import Spent, explain_spent
-from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.studies.halving import Stopped, find_stopped
 from lakewright.experiments.studies.inference import (
     MeanEstimate,
@@ -196,6 +195,8 @@ def _compare_probabilities(runs: Sequence[RunResult], spec: StudySpec) -> list[P
 
 def _judge_constant_answers(plan: Plan, folder: StudyFolder) -> StratumRates:
     """The valid % on each stratum of the reference answer that is most frequent there, to know what guessing earns."""
+    from lakewright.experiments.loop.training.trainee import make_trainee
+
     problems = read_problems(folder.test_file(plan.start)) if plan.spec.test else read_held_out(folder.start)
     by_stratum: dict[int | str, list[Problem]] = {}
     for problem in problems:
@@ -214,6 +215,8 @@ def _list_runs(plan: Plan, folder: StudyFolder, judged: Mapping[str, Validation]
 
     plan, folder: the study. judged: how the last policies did, by the names of their runs. before: how the warm-up did.
     """
+    from lakewright.experiments.loop.training.trainee import make_trainee
+
     space, budget = make_trainee(plan.start).environment.space, plan.spec.budget
     done = [planned for planned in plan.runs if planned.name in judged]
     runs = [run_result(planned, folder.run(planned), judged[planned.name], before, space) for planned in done]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -32,19 +32,20 @@ from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.trial import Trial, try_designs
 from lakewright.experiments.jobs.resumable.claims import Claim
-from lakewright.experiments.loop.closed_loop import prepare_run
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems, write_problems
-from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.settings.older_settings import complete_run, rename_settings
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
-from lakewright.experiments.loop.training.stage_validation import take_test
-from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.preset_files import read_preset
 from lakewright.experiments.studies.random_configs import Configs, random_configs
 from lakewright.policy.inference import naming_full_memory
+
+if TYPE_CHECKING:
+    from lakewright.experiments.loop.training.trainee import Trainee
+
+# The training room is imported by the functions that need it: it brings torch, and results are read without.
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LONGEST_NAME = 100  # letters of an arm, which names files together with its seed
@@ -187,6 +188,8 @@ def plan_study(path: Path) -> Plan:
 
     Raises InputError naming file, arm, setting, value and remedy.
     """
+    from lakewright.experiments.loop.training.trainee import make_trainee
+
     own = resources.files("lakewright.experiments") / "presets" / "studies"
     known = {file.name.removesuffix(".toml"): file for file in own.iterdir()}
     if not path.suffix and str(path) not in known:
@@ -227,6 +230,11 @@ def _choose_warmup(start: RunSettings, runs: Sequence[Planned]) -> RunSettings:
 
 def prepare_start(plan: Plan, folder: StudyFolder) -> None:
     """The warm-up of all runs and, if configs are compared, their trial."""
+    from lakewright.experiments.loop.closed_loop import prepare_run
+    from lakewright.experiments.loop.redesign.run_engineer import start_trial
+    from lakewright.experiments.loop.training.stage_validation import take_test
+    from lakewright.experiments.loop.training.trainee import make_trainee
+
     trainee, warmup = make_trainee(plan.start), folder.start.warmup
     folder.start.open(plan.start)
     prepare_run(trainee, folder.start)
@@ -254,6 +262,8 @@ def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out:
 
     Raises InputError if nothing is left.
     """
+    from lakewright.experiments.loop.training.trainee import make_trainee
+
     if path.exists():
         return
     trainee = make_trainee(msgspec.structs.replace(settings, validation=chosen))
@@ -334,7 +344,7 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
         )
 
 
-def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
+def _check_design(planned: Planned, trainee: "Trainee", path: Path) -> None:
     """Raises InputError if the first design of a run doesn't fit the environment, or has other strata."""
     space, given = trainee.environment.space, planned.settings.design
     with _name_place(f"{path}: arms.{planned.arm}"):
@@ -352,7 +362,7 @@ def _name_place(where: str) -> Iterator[None]:
         raise InputError(f"{where}: {error}") from error
 
 
-def _arms_of_configs(spec: StudySpec, trainee: Trainee) -> dict[str, dict[str, Any]]:
+def _arms_of_configs(spec: StudySpec, trainee: "Trainee") -> dict[str, dict[str, Any]]:
     """One arm for each random design: a single stage on its problems, or as many as successive halving has, as long."""
     assert spec.configs
     arms, stages = {}, 2 ** (spec.configs.rounds - 1)
