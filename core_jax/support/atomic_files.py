@@ -4,6 +4,7 @@ They are synchronized to the disk before they are renamed, so this also holds fo
 """
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 LOCKS = Path("/proc/locks")  # what Linux lists
+LOG = logging.getLogger("lakewright")
 
 
 @contextlib.contextmanager
@@ -119,17 +121,23 @@ def write_json(path: str | Path, value: Any, writer: str = "") -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator[None]:
+def locked(folder: str | Path, busy: str = "", shared: bool = False, waits: bool = False) -> Iterator[None]:
     """Makes `folder` and keeps other processes out of it, except, if `shared`, those that share it too.
 
-    The folder may be removed in the block. Raises InputError, with the text `busy`, if another process works there,
-    if there is a file in its place, and on Windows, which has no such locks.
+    Args:
+        folder: the folder, which may be removed in the block.
+        busy: the line about another process that works there.
+        shared: whether others that share it may work there, too.
+        waits: whether to log `busy` and to wait for the other process.
+
+    Raises InputError, with the text `busy`, if another process works there and nobody waits, if there is a file in its
+    place, and on Windows, which has no such locks.
     """
     if fcntl is None:
         raise InputError(f"{folder}: Windows can't lock it (no flock); use Linux, macOS or WSL")
     # The system drops a flock when its process ends, however it ends, so no lock outlives a kill.
     busy = busy or f"{folder}: another process runs here; wait for it, or choose a folder"
-    descriptor = _lock_folder(Path(folder), busy, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    descriptor = _lock_folder(Path(folder), busy, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, waits)
     try:
         yield
     finally:
@@ -169,9 +177,10 @@ def is_locked(folder: Path) -> bool:
     return any(line.split()[1] == "FLOCK" and f":{number} " in line for line in held.splitlines())
 
 
-def _lock_folder(folder: Path, busy: str, kind: int) -> int:
+def _lock_folder(folder: Path, busy: str, kind: int, waits: bool) -> int:
     """A descriptor of `folder` that holds its lock."""
     refuse_file(folder)
+    at_once = fcntl.LOCK_NB
     while True:
         # The folder itself is locked, not a file in it. Whoever had the lock before may have removed the folder, and
         # the lock then holds nothing: the name must still lead to the folder that is open, or it is made and locked
@@ -182,12 +191,15 @@ def _lock_folder(folder: Path, busy: str, kind: int) -> int:
         except FileNotFoundError:  # removed by a process that has just finished
             continue
         try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | at_once)
             if os.path.samestat(os.fstat(descriptor), os.stat(folder)):
                 return descriptor
         except BlockingIOError as error:
-            os.close(descriptor)
-            raise InputError(busy) from error
+            if not waits:
+                os.close(descriptor)
+                raise InputError(busy) from error
+            LOG.warning(busy)
+            at_once = 0
         except FileNotFoundError:
             pass
         except OSError as error:  # of a file system without locks, or with none left; flock names no file

@@ -142,14 +142,16 @@ class EngineerFolder:
         at the server `rollouts` of the settings, if any. Before there are any outcomes, it answers the held-out
         problems, and the first version is redesigned from that, just as from answers to them that were recorded.
         ask: asks the current policy, if the teacher is `self`. step: the trainer's step; at a step that was decided
-        already, as after a trainer resumed, nothing happens.
+        already, as after a trainer resumed, nothing happens. With a step, another process that decides here is waited
+        for, because training should not end for it.
 
-        Raises InputError if `step` is not a whole number, if another process works here, if an edited design is not
-        legal, if the teacher is `self` and there is no `ask`, or if the server `rollouts` doesn't answer.
+        Raises InputError if `step` is not a whole number, if another process works here and there is no step, if an
+        edited design is not legal, if the teacher is `self` and there is no `ask`, or if the server `rollouts` doesn't
+        answer.
         """
         if step is not None and not is_whole_number(step):
             raise InputError(f"next: step is {step!r:.30}; give a whole number, at least 0")
-        return self._repeat_if_edited(lambda: self._decide(roll_out, ask, step))
+        return self._repeat_if_edited(lambda: self._decide(roll_out, ask, step), waits=step is not None)
 
     def _decide(self, roll_out: RollOut | None, ask: Ask | None, step: int | None) -> NextReport:
         current, settled = self._settle_design()
@@ -266,12 +268,12 @@ class EngineerFolder:
             before = version.design
         return lines
 
-    def _repeat_if_edited(self, decide: Callable[[], NextReport]) -> NextReport:
+    def _repeat_if_edited(self, decide: Callable[[], NextReport], *, waits: bool = False) -> NextReport:
         """The report of a decision, made again if `design.json` was edited meanwhile, which then is a version.
 
-        Raises InputError if another process decides here.
+        Raises InputError if another process decides here, unless this one waits for it.
         """
-        with locked(self.path, f"{self.path}: another process decides here; wait for it"):
+        with locked(self.path, f"{self.path}: another process decides here; wait for it", waits=waits):
             for _ in range(MOST_EDITS):
                 self.files.note_design()
                 try:

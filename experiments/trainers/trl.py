@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import naming_extra
@@ -90,10 +90,9 @@ class EngineerTasks:
         self.recorder = OutcomeRecorder(path, environment)
         self.held_out = self.source.held_out
         self.decided: list[NextReport] = []
-        self.train_dataset = Dataset.from_dict({"place": range(places)}).with_transform(self._make_rows)
-        self.eval_dataset = Dataset.from_dict(
-            self._describe_rows(self.held_out, list(range(len(self.held_out))), "held_out")
-        )
+        self.train_dataset = Dataset.from_dict({"place": range(places)}).with_transform(RowMaker(self.source, chat))
+        places_held_out = list(range(len(self.held_out)))
+        self.eval_dataset = Dataset.from_dict(describe_rows(self.held_out, places_held_out, "held_out", chat=chat))
         self.policy: TrainedPolicy | None = None
         self.members: dict[str, int] = {}  # of a group, by split, once training has begun
         self._silent = True  # until there is an answer, or a warning that there is none
@@ -259,12 +258,32 @@ class EngineerTasks:
                 )
         return lines
 
-    def _make_rows(self, rows: dict[str, list[int]]) -> dict[str, list[Any]]:
-        return self._describe_rows(self.source.problems(rows["place"]), rows["place"], "train")
 
-    def _describe_rows(self, problems: list[Problem], places: list[int], split: str) -> dict[str, list[Any]]:
-        prompts = [write_prompt(problem.prompt, chat=self.chat) for problem in problems]
-        return {"prompt": prompts, "place": list(places), "split": [split] * len(places)}
+class RowMaker(NamedTuple):
+    """Makes rows of the data set from their places. Data loading workers get it, and no trainer with it.
+
+    source: has the problems. chat: whether a prompt is a message.
+    """
+
+    source: ProblemSource
+    chat: bool
+
+    def __call__(self, rows: dict[str, list[int]]) -> dict[str, list[Any]]:
+        """The rows of some places, each of the design of when it is first asked for."""
+        return describe_rows(self.source.problems(rows["place"]), rows["place"], "train", chat=self.chat)
+
+
+def describe_rows(problems: list[Problem], places: list[int], split: str, *, chat: bool) -> dict[str, list[Any]]:
+    """The rows of problems.
+
+    Args:
+        problems: the problems.
+        places: their places.
+        split: `train` or `held_out`.
+        chat: whether a prompt is a message.
+    """
+    prompts = [write_prompt(problem.prompt, chat=chat) for problem in problems]
+    return {"prompt": prompts, "place": list(places), "split": [split] * len(places)}
 
 
 class DecideEverySteps(TrainerCallback):
