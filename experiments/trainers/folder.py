@@ -145,7 +145,7 @@ class EngineerFolder:
         already, as after a trainer resumed, nothing happens. With a step, another process that decides here is waited
         for, because training should not end for it.
 
-        Raises InputError if `step` is not a whole number, if another process works here and there is no step, if an
+        Raises InputError if `step` is not a whole number, if another process works here and `step` is None, if an
         edited design is not legal, if the teacher is `self` and there is no `ask`, or if the server `rollouts` doesn't
         answer.
         """
@@ -300,7 +300,8 @@ class EngineerFolder:
             )
         find_design = functools.cache(lambda version: self.files.read_version(version).design)
         reader = OutcomeReader(path, self.space, current.design, current.version, index, find_design)
-        totals = reader.read(current.offset, take, find_held_out, current.waiting)
+        expected = self.files.find_settled(current)
+        totals = reader.read(current.offset, take, find_held_out, current.waiting, expected)
         return totals, prefix.digest(totals.offset)
 
     def _make_engineer(

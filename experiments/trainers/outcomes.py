@@ -128,6 +128,7 @@ class OutcomeReader:
         take: Take | None = None,
         find_held_out: Find | None = None,
         waiting: Mapping[str, FirstAnswer] = MappingProxyType({}),
+        expected: int = 0,
     ) -> "OutcomeTotals":
         """The lines after the index, counted.
 
@@ -136,8 +137,9 @@ class OutcomeReader:
             take: gets the groups of fresh answers of training, some at a time.
             find_held_out: finds the held-out problems of the folder, if there are fresh answers to any.
             waiting: earlier answers to held-out problems that wait for others, as a version notes them.
+            expected: a version that a trainer which keeps up with the design has by now.
         """
-        totals = OutcomeTotals(self, TestedAnswers(self.space, find_held_out, waiting))
+        totals = OutcomeTotals(self, TestedAnswers(self.space, find_held_out, waiting), expected)
         groups = GroupBook(self.space)
         for one in self.read_answers(offset):
             totals.add(one)
@@ -159,8 +161,8 @@ class OutcomeTotals:
     fresh lines whose version draws no such problem. faults: the three for all lines, by their names.
     """
 
-    def __init__(self, reader: OutcomeReader, tested: TestedAnswers) -> None:
-        self._reader, self.tested = reader, tested
+    def __init__(self, reader: OutcomeReader, tested: TestedAnswers, expected: int = 0) -> None:
+        self._reader, self.tested, self._expected, self._latest = reader, tested, expected, 0
         self.strata = StratumBook(reader.index.counts, reader.index.open_groups)
         self.held_out = reader.index.held_out
         self._first: dict[str, LeftOutLine | Dropped | Undrawn] = {}
@@ -198,6 +200,7 @@ class OutcomeTotals:
         if line.split == "train":
             self.strata.add_answer(line, str(answer.cell.stratum), answer.group)
             self.answers += answer.fresh
+            self._latest = max(self._latest, line.version * answer.fresh)
         else:
             self.held_out += 1
             if answer.fresh:
@@ -215,13 +218,19 @@ class OutcomeTotals:
         """The number of answers that the engineer has not read."""
         return self.answers + self.tested.count
 
+    @property
+    def outdated(self) -> bool:
+        """Whether all fresh answers of training are to problems of designs that a trainer should have left by now."""
+        return self.answers > 0 and self._latest < self._expected
+
     def count_fresh(self) -> Counts:
         """The fresh lines, counted."""
         return Counts(self.answers, self.tested.count, self.groups, self.tokens, dict(self.left_out))
 
     def describe_in(self, report: NextReport, path: Path) -> NextReport:
         """The report with the counts of the fresh lines, and the complaint."""
-        return msgspec.structs.replace(report, counts=self.count_fresh(), complaint=self.complaint(path))
+        said = self.complaint(path)
+        return msgspec.structs.replace(report, counts=self.count_fresh(), complaint=said, outdated=self.outdated)
 
     def make_index(self, digest: str) -> Index:
         """The index of all lines. digest: the SHA-256 of their bytes."""
@@ -256,6 +265,12 @@ class OutcomeTotals:
             parts.append(
                 f"{_count_lines(self.undrawn.total())} from another design: {self._list_reasons(self.undrawn)}; "
                 "let the trainer draw from design.json"
+            )
+        if self.outdated:
+            parts.append(
+                f"no new answer is to a problem of version {self._expected}, which was there before, but all "
+                f"{self.answers} are to problems of version {self._latest}{' or earlier' * (self._latest > 0)}; let "
+                "the trainer draw each problem when it needs it, and give it more rows if it repeats them"
             )
         if again := self._repeated:
             parts.append(

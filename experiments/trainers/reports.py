@@ -31,8 +31,9 @@ class TrialCounts(msgspec.Struct, frozen=True):
 class NextReport(msgspec.Struct, frozen=True):
     """The result of a command: the version, its design and author, whether it is new, why, and what was read for it.
 
-    complaint: one line about outcomes that were left out; empty if all count. rolled_back: whether validation
-    fell, so that a trainer may go back to the weights before, too. spent: tokens that the decision cost.
+    complaint: one line about outcomes that were left out or are of an outdated design; empty without any. outdated:
+    whether all answers of training are. rolled_back: whether validation fell, so that a trainer may go back to the
+    weights before, too. spent: tokens that the decision cost.
     """
 
     version: int
@@ -42,6 +43,7 @@ class NextReport(msgspec.Struct, frozen=True):
     design: dict[str, Any]
     counts: Counts = Counts()
     complaint: str = ""
+    outdated: bool = False
     rolled_back: bool = False
     spent: DecisionTokens = DecisionTokens()
 

@@ -96,6 +96,7 @@ class EngineerTasks:
         self.policy: TrainedPolicy | None = None
         self.members: dict[str, int] = {}  # of a group, by split, once training has begun
         self._silent = True  # until there is an answer, or a warning that there is none
+        self._current = True  # until there is a warning that all rows are of an outdated design
         self.reward_funcs: list[Callable[..., list[float]]] = [self.judge_answers]
         self.callbacks: list[TrainerCallback] = [DecideEverySteps(self)]
 
@@ -134,6 +135,9 @@ class EngineerTasks:
             if self._silent and step > 0 and not self.decided[-1].counts.answers:
                 self._silent = False
                 _warn(f"step {step}: no answer was recorded; give GRPOTrainer reward_funcs=tasks.reward_funcs")
+            if self._current and self.decided[-1].outdated:
+                self._current = False
+                _warn(self.decided[-1].complaint)
         elif self.policy:
             self.policy.serve_requests()
         if torch.distributed.is_initialized():

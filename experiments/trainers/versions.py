@@ -273,6 +273,13 @@ class VersionFiles:
         """The engineer's decisions, oldest first, as versions note them."""
         return [note for number in self.list_versions() for note in self.read_version(number).decisions]
 
+    def find_settled(self, current: Version) -> int:
+        """The version that each trainer has by now, if it fetches its problems ahead by less than a decision."""
+        while not current.decisions and current.version:  # of a user, or of an undo
+            current = self.read_version(current.version - 1)
+        confirmed = len(current.decisions) > (current.by == "engineer")
+        return current.version if confirmed else max(0, current.version - 1)
+
     def read_forecast(self, number: int) -> Forecast | None:
         """The forecast of the difficulty model at the last decision about a version; None before the first."""
         path, known = self.version_path(number), self.read_version(number).state.get("forecast")

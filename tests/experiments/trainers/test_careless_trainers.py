@@ -4,15 +4,17 @@ import multiprocessing
 import pickle
 import threading
 import time
+import warnings
 
 import pytest
 from torch.utils.data import DataLoader
 
 from lakewright.core_jax.support import locked
+from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.trl import EngineerTasks
 from tests.support.refusals import refused
-from tests.support.samples.engineer_folders import begin_engineer, record_some
+from tests.support.samples.engineer_folders import begin_engineer, guess, record_some
 
 
 @pytest.fixture
@@ -55,3 +57,44 @@ def test_workers_of_every_kind_make_rows(folder, method):
     loader = DataLoader(tasks.train_dataset, 2, num_workers=1, multiprocessing_context=context, collate_fn=list)
     first = next(iter(loader))
     assert [row["prompt"] for row in first] == [problem.prompt for problem in tasks.source.problems([0, 1])]
+
+
+def record_places(folder, places, step):
+    source, recorder = ProblemSource(folder.path), OutcomeRecorder(folder.path)
+    for problem in source.problems(places):
+        recorder.record(problem, guess(problem), group=f"{problem.key} step {step}")
+
+
+def test_a_trainer_that_never_takes_up_a_new_design_is_told(folder):
+    ProblemSource(folder.path).problems(range(8))  # as a data set does that is made whole before training
+    complaints = []
+    for step in range(1, 5):
+        record_places(folder, range(8), step)
+        report = folder.next(step=step)
+        complaints.append(report.complaint)
+        assert report.outdated == bool(report.complaint)
+    assert complaints[:2] == ["", ""], "one version late is usual, because trainers fetch ahead"
+    assert "of version 1, which was there before, but all 32 are to problems of version 0;" in complaints[2]
+    assert "of version 2, which was there before" in complaints[3]
+    record_places(folder, range(8, 16), 5)
+    assert not folder.next(step=5).complaint
+
+
+def test_a_design_that_stays_is_taken_up_by_the_next_decision(tmp_path):
+    folder = begin_engineer(tmp_path / "fixed", teacher="fixed")
+    for step in range(1, 4):
+        record_places(folder, range(8), step)
+        assert not folder.next(step=step).complaint
+
+
+def test_trl_is_told_once_of_rows_that_were_all_made_before(folder, tmp_path):
+    tasks = EngineerTasks(folder.path, every=1)
+    tasks.source.problems(range(8))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for step in range(1, 6):
+            record_places(folder, range(8), step)
+            tasks._silent = False
+            tasks.decide(step)
+    (line,) = [str(one.message) for one in told]
+    assert "all 32 are to problems of version 0" in line
