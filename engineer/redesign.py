@@ -389,7 +389,9 @@ class Engineer:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores what `state_dict` of an engineer with equal arguments gave.
 
-        Raises InputError, and changes nothing, on a state of another space, form or seed.
+        Held-out problems may be others than before: what was learned counts, and answers to them are first compared
+        when there are two rounds of them. Raises InputError, and changes nothing, on a state of another space, form or
+        seed.
         """
         restored = read_state(state, self.space, self.seed)
         restore_teacher(self.teacher, restored)

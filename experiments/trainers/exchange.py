@@ -37,7 +37,7 @@ class ProblemLine(msgspec.Struct, frozen=True):
 
 
 class ProblemAnswers(msgspec.Struct, frozen=True):
-    """Answers to a problem; further fields are left alone.
+    """Answers to a problem; further fields are left alone, but a `key` must be the problem's.
 
     outcomes: a verdict or a reward for each answer, as in `OutcomeRecorder.record`; by default the environment judges.
     tokens: the length of each answer. group: the name that these answers share; by default a digest of the line, so
@@ -51,6 +51,7 @@ class ProblemAnswers(msgspec.Struct, frozen=True):
     outcomes: list[Verdict | float] | None = None
     tokens: list[WholeNumber] | None = None
     group: str = ""
+    key: str | None = None
 
 
 class RecordedAnswers(msgspec.Struct, frozen=True):
@@ -121,6 +122,9 @@ def record_lines(folder: Path, path: Path) -> list[RecordedAnswers]:
         if line.seed not in sources:
             sources[line.seed] = ProblemSource(folder, line.seed)
         problem = _find_problem(line, sources[line.seed], where)
+        if line.key not in (None, problem.key):
+            said = f"key is {line.key!r:.40}, but place {line.place} is the problem {problem.key!r:.40} here"
+            raise InputError(f"{where}: {said}; record answers in the folder that drew the problems")
         try:
             judged = recorder.judge_answers(problem, line.answers, line.outcomes, split=line.split, tokens=line.tokens)
         except InputError as error:

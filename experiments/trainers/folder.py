@@ -145,9 +145,9 @@ class EngineerFolder:
         already, as after a trainer resumed, nothing happens. With a step, another process that decides here is waited
         for, because training should not end for it.
 
-        Raises InputError if `step` is not a whole number, if another process works here and `step` is None, if an
-        edited design is not legal, if the teacher is `self` and there is no `ask`, or if the server `rollouts` doesn't
-        answer.
+        Raises InputError if `step` is not a whole number, if another process works here and `step` is None, and if an
+        edited design is not legal. So it does if the teacher is `self` and there is no `ask`, or if the server
+        `rollouts` doesn't answer.
         """
         if step is not None and not is_whole_number(step):
             raise InputError(f"next: step is {step!r:.30}; give a whole number, at least 0")

@@ -275,7 +275,8 @@ class OutcomeTotals:
         if again := self._repeated:
             parts.append(
                 f"{_count_lines(self.repeated)} with the group, key and number of an earlier answer (line "
-                f"{again.number}: group {again.group!r:.40}), which count once; another training needs other groups"
+                f"{again.number}: group {again.group!r:.40}), which count once; a new round or training needs other "
+                "groups"
             )
         if unknown := self.tested.unknown:
             parts.append(

@@ -67,8 +67,9 @@ class OutcomeRecorder:
 
         Returns the verdicts. Raises InputError, and writes nothing, on a problem of another space or of a version that
         is not there, on a single text, and on lists of unequal lengths. So it does on a reward beyond MOST_REWARD, a
-        verdict that the environment could not give, a broken length, and another split.
+        verdict that the environment could not give, a broken length, another split, and a group that isn't a text.
         """
+        check_group_name(group)
         verdicts, lengths = self.judge_answers(problem, answers, outcomes, split=split, tokens=tokens, first=first)
         self.append_verdicts(problem, verdicts, lengths, split=split, group=group or uuid.uuid4().hex, first=first)
         return verdicts
@@ -162,6 +163,8 @@ class OutcomeRecorder:
         found = []
         for number, answer in enumerate(answers):
             given = None if outcomes is None else outcomes[number]
+            if outcomes is not None and given is None:
+                raise InputError(f"outcomes: outcome {number} is missing; give a reward or a verdict for each answer")
             verdict = given if isinstance(given, Verdict) else self.environment.check_verdict(problem, answer)
             if given is not None and not isinstance(given, Verdict):
                 verdict = msgspec.structs.replace(verdict, reward=_as_float(given))
@@ -181,6 +184,16 @@ class OutcomeRecorder:
         together = b"".join(lines)
         for data in [together] if len(together) <= LONGEST else lines:
             append_whole(self._descriptor, data, self._outcomes)
+
+
+def check_group_name(group: Any) -> None:
+    """Raises InputError on a name that no line can hold, so that no reader leaves the line out later."""
+    try:
+        whole = isinstance(group, str) and len(group.encode()) >= 0
+    except UnicodeEncodeError:
+        whole = False
+    if not whole:
+        raise InputError(f"group is {show(group, 40)}; give a text, such as f'step {{step}} place {{place}}'")
 
 
 def _check_length(name: str, given: Sequence[Any], answers: Sequence[str]) -> None:

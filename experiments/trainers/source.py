@@ -5,12 +5,14 @@ With a server in the settings, the policy under training is rolled out behind it
 
 import contextlib
 import functools
+import operator
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.calls import show
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.problems import Group, Problem
@@ -45,10 +47,12 @@ class ProblemSource:
             roll_out: samples the current policy, for the sampler `redraw`; by default from the server `rollouts` in the
                 folder's settings.
 
-        Raises InputError without an engineer, if the seed is also the held-out problems', and if the folder's sampler
-        needs `roll_out` or doesn't use it.
+        Raises InputError without an engineer, if the seed isn't a whole number or is also the held-out problems', and
+        if the folder's sampler needs `roll_out` or doesn't use it.
         """
-        self._files = VersionFiles(path)
+        if not isinstance(seed, SupportsIndex):
+            raise InputError(f"seed is {show(seed, 20)}; give a whole number")
+        self._files, seed = VersionFiles(path), operator.index(seed)
         self.path, self.seed, self.position = self._files.folder, seed, position
         self.environment, setup = self._files.load_environment(), self._files.read_setup()
         if seed == setup.held_out_seed:
@@ -96,6 +100,7 @@ class ProblemSource:
         for place in places:
             if not isinstance(place, SupportsIndex) or not 0 <= place < 2**63:
                 raise InputError(f"place is {place!r:.30}; give a whole number, at least 0, below 2^63")
+        places = [operator.index(place) for place in places]  # of NumPy, as of a permutation
         self._pin_places(places)
         return [self._find(place) for place in places]
 

@@ -1,15 +1,18 @@
 """Trainers that use a folder carelessly: nobody's training ends for it, and what has no effect is said."""
 
+import json
 import multiprocessing
 import pickle
 import threading
 import time
 import warnings
 
+import numpy as np
 import pytest
 from torch.utils.data import DataLoader
 
 from lakewright.core_jax.support import locked
+from lakewright.experiments.trainers.exchange import draw_lines, record_lines
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.trl import EngineerTasks
@@ -98,3 +101,44 @@ def test_trl_is_told_once_of_rows_that_were_all_made_before(folder, tmp_path):
             tasks.decide(step)
     (line,) = [str(one.message) for one in told]
     assert "all 32 are to problems of version 0" in line
+
+
+def test_places_and_seeds_may_be_numbers_of_numpy(folder):
+    source = ProblemSource(folder.path, np.int64(3))
+    assert source.problems(np.arange(4)[::-1]) == ProblemSource(folder.path, 3).problems([3, 2, 1, 0])
+    assert (folder.path / "pins-3.jsonl").exists()
+    for seed in (None, "../x", 1.5):
+        with refused("seed is", repr(seed)):
+            ProblemSource(folder.path, seed)
+
+
+@pytest.mark.parametrize("group", [3, "\ud800", b"a"])
+def test_a_group_that_no_line_can_hold_is_refused_at_once(folder, group):
+    recorder, (problem,) = OutcomeRecorder(folder.path), ProblemSource(folder.path).take(1)
+    with refused("group is", "give a text"):
+        recorder.record(problem, ["1"], group=group)
+    assert folder.status().pending == 0
+
+
+def test_a_missing_reward_is_refused_and_not_replaced_by_the_verdict(folder):
+    recorder, (problem,) = OutcomeRecorder(folder.path), ProblemSource(folder.path).take(1)
+    with refused("outcome 1 is missing"):
+        recorder.record(problem, ["1", "2"], [0.5, None])
+    assert folder.status().pending == 0
+
+
+def test_answers_to_the_problems_of_another_folder_are_refused(folder, tmp_path):
+    other = begin_engineer(tmp_path / "other", held_out=2)
+    begin_engineer(
+        tmp_path / "third",
+        held_out=2,
+        design=other.space.uniform().replace({1: {"share": 1.0, "terms": 4, "carry": 0.9}}),
+    )
+    for held_out in (False, True):
+        lines = draw_lines(other.path, 2, held_out=held_out, first=7)
+        draw_lines(tmp_path / "third", 2, first=7)
+        answers = [{"place": line.place, "key": line.key, "split": line.split, "answers": ["1"]} for line in lines]
+        (tmp_path / "answers").write_text("\n".join(map(json.dumps, answers)))
+        with refused("answers:1: key is", "record answers in the folder that drew the problems"):
+            record_lines(tmp_path / "third", tmp_path / "answers")
+        assert len(record_lines(other.path, tmp_path / "answers")) == 2

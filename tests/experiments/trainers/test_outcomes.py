@@ -226,7 +226,7 @@ def test_a_second_training_with_the_same_group_names_is_counted_and_said(folder)
         assert (report.new, report.complaint != "") == (training == 0, training == 1)
     assert report.line.startswith("no outcomes since version 1")
     assert "16 lines with the group, key and number of an earlier answer (line 17: group 'step 0')" in report.complaint
-    assert report.complaint.endswith("another training needs other groups")
+    assert report.complaint.endswith("a new round or training needs other groups")
     assert folder.status().complaint == report.complaint
 
 
