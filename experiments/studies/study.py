@@ -207,10 +207,12 @@ def plan_study(path: Path) -> Plan:
     for planned in runs:
         _check_shares(planned, start, path)
     if spec.first_configs:
+        for planned in runs:
+            if "design" not in arms[planned.arm]:  # checked before the designs are drawn, which takes long
+                _check_count(spec.first_configs.count, planned, path)
         firsts = [design for _, design in random_configs(spec.first_configs, trainee)]
         runs = [
-            planned if "design" in arms[planned.arm] else _replace_first_design(firsts, planned, path)
-            for planned in runs
+            planned if "design" in arms[planned.arm] else _replace_first_design(firsts, planned) for planned in runs
         ]
     for planned in runs:
         _check_design(planned, trainee, path)
@@ -309,13 +311,16 @@ def _check_seeds(seeds: Sequence[int]) -> None:
         raise ValueError(f"seeds lists {twice} twice; list it once")
 
 
-def _replace_first_design(firsts: Sequence[Design], planned: Planned, path: Path) -> Planned:
-    """The run with its seed's design. Raises InputError if there are too few."""
-    if planned.seed >= len(firsts):
+def _check_count(count: int, planned: Planned, path: Path) -> None:
+    """Raises InputError if there are too few first designs for the seed of a run."""
+    if planned.seed >= count:
         raise InputError(
-            f"{path}: first_configs.count is {len(firsts)}, too few for seed {planned.seed}; set at least "
-            f"{planned.seed + 1}"
+            f"{path}: first_configs.count is {count}, too few for seed {planned.seed}; set at least {planned.seed + 1}"
         )
+
+
+def _replace_first_design(firsts: Sequence[Design], planned: Planned) -> Planned:
+    """The run with its seed's design."""
     settings = msgspec.structs.replace(planned.settings, design=_name_rows(firsts[planned.seed]))
     return msgspec.structs.replace(planned, settings=settings)
 

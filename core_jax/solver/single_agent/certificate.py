@@ -143,6 +143,7 @@ def _find_disjoint_paths(
     return _pick_first_attempt(size, jnp.stack(found), jnp.stack(paths))
 
 
+@functools.partial(jax.jit, static_argnums=0)  # so that it is traced once, and not for each agent and order
 def _plan_path(
     size: int, steps: jax.Array, begin: jax.Array, end: jax.Array, closer: jax.Array, occupied: jax.Array
 ) -> jax.Array:

@@ -33,6 +33,7 @@ from tests.support.boards.sample_boards import (
     assert_every,
     drawing,
     each,
+    in_numpy,
     mixed_boards,
     picture,
 )
@@ -40,10 +41,10 @@ from tests.support.boards.sample_boards import (
 STEPS = 8
 OPEN = ["...", "...", "..."]
 ONE_HOLE = ["...", ".H.", "..."]
-verdicts = jax.jit(jax.vmap(verdict))
-one_verdict = jax.jit(verdict)
-one_step = jax.jit(step)
-steps = jax.jit(jax.vmap(step))
+verdicts = in_numpy(jax.vmap(verdict))
+one_verdict = in_numpy(verdict)
+one_step = in_numpy(step)
+steps = in_numpy(jax.vmap(step))
 
 
 def random_plans(seed: int, boards: Board) -> tuple[Board, np.ndarray]:

@@ -15,13 +15,23 @@ from lakewright.core_jax.lake import EnvParams, reset, step, verify
 from lakewright.core_jax.lake.environment import BoardObservation, EnvState, observe, reset_to, step_env
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.types import DOWN, JUMP, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure
-from tests.support.boards.sample_boards import as_lists, assert_every, batch, drawing, each, mixed_boards, picture
+from tests.support.boards.sample_boards import (
+    as_lists,
+    assert_every,
+    batch,
+    drawing,
+    each,
+    in_numpy,
+    mixed_boards,
+    picture,
+)
 
 OPEN = ["...", "...", "..."]
 BOARD = drawing(["...", ".H.", "..."], [(0, 0), (2, 2)], [(0, 2), (2, 0)])
 LIMIT = 6
 GUIDE = Path(__file__).parents[3] / "docs" / "simulator.md"
-one_step = jax.jit(step_env)
+one_step = in_numpy(step_env)
+begin_on = in_numpy(reset_to)
 
 
 def params_of(boards: Board, step_limit: int = LIMIT) -> EnvParams:
@@ -29,7 +39,7 @@ def params_of(boards: Board, step_limit: int = LIMIT) -> EnvParams:
 
 
 def begun(board: Board) -> EnvState:
-    return reset_to(jax.tree.map(jnp.asarray, board))[1]
+    return begin_on(board)[1]
 
 
 def play(boards: Board, moves: np.ndarray, params: EnvParams) -> tuple[EnvState, list]:
@@ -209,11 +219,12 @@ def test_steps_pools_and_limits_share_one_program():
         traces.append(1)
         return step(key, state, action, params)
 
+    begin = jax.jit(reset)
     boards = jax.tree.map(lambda field: field[:8], certified()[0])
     keys = jax.random.split(jax.random.key(3), 12)
     for limit in (5, 9):
         params = params_of(jax.tree.map(np.flip, boards) if limit == 9 else boards, limit)
-        _, state = reset(keys[limit - 5], params)
+        _, state = begin(keys[limit - 5], params)
         for key in keys[limit - 4 : limit - 1]:
             _, state, *_ = counted(key, state, jnp.array([WAIT, RIGHT]), params)
     assert len(traces) == 1
@@ -232,5 +243,5 @@ def test_a_joint_move_has_one_integer_an_agent():
     state, params = begun(BOARD), params_of(batch([BOARD]))
     for action in (jnp.array([WAIT]), jnp.array([WAIT, WAIT, WAIT]), jnp.array([1.0, 2.0])):
         with pytest.raises(AssertionError):
-            step_env(state, action, params)
-    assert isinstance(step_env(state, jnp.array([1, 4], jnp.uint8), params)[0], BoardObservation)
+            one_step(state, action, params)
+    assert isinstance(one_step(state, jnp.array([1, 4], jnp.uint8), params)[0], BoardObservation)

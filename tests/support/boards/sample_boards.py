@@ -1,5 +1,8 @@
 """Boards for tests: random ones, drawn ones, and their pictures in failure messages."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import numpy as np
 
@@ -7,6 +10,12 @@ from lakewright.core_jax.types import PAD, Board, Labels
 from tests.support.boards import search_oracle as oracle
 
 LETTERS = "UDLRWJ"
+
+
+def in_numpy(function: Callable[..., Any], static: int | tuple[int, ...] = ()) -> Callable[..., Any]:
+    """A function as one program that gives numpy arrays, because JAX compiles each comparison of its own arrays."""
+    jitted = jax.jit(function, static_argnums=static)
+    return lambda *arguments: jax.tree.map(np.asarray, jitted(*arguments))
 
 
 def random_boards(seed: int, count: int, size: int, holes: int | np.ndarray, agents: int = 2) -> Board:
