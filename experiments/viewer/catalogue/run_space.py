@@ -1,5 +1,6 @@
 """The environment of a run, as its pages show it: design space, words, and measures."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.windows import find_ends
+from lakewright.engineer.words import Words
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import RunFolder
@@ -19,6 +21,7 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 CountPart = Callable[[Tally], tuple[int, int]]
 LAKE = "lake"
+CLIPPED = re.compile(r"\w+\.(.+)\.(\w+): (proposed \S+, applied \S+)")  # a reason of the guard
 FINE = 0.5  # the span of a knob from which two digits after the point are enough
 
 SOURCES = {
@@ -167,9 +170,27 @@ def describe_next(following: Next, design: Design, number: int, about: RunSpace)
         about: the run's design space.
     """
     changes = "" if following.design == design else f": {describe_changes(design, following.design, about.space)}"
-    why = f" Why: {'; '.join(following.reasons)}." if following.reasons else ""
+    why = f" Why: {'; '.join(map(shorten_reason, following.reasons))}." if following.reasons else ""
     drawn = f"After stage {number}, the {about.space.words.problems} to train on are drawn from"
     return f"{drawn} {SOURCES[following.source]}{changes}.{why}"
+
+
+def sort_reasons(reasons: Sequence[str], words: Words | None = None) -> tuple[list[str], list[str]]:
+    """The reasons of a guard's verdict for people: values that it clipped, and all others. words: label the strata."""
+    label, clipped, others = words.label if words else str, list[str](), list[str]()
+    for reason in reasons:
+        if found := CLIPPED.fullmatch(reason):
+            clipped.append(f"{label(stratum_of(found[1]))} {found[2].replace('_', ' ')}: {found[3]}")
+        else:
+            others.append(reason)
+    return clipped, others
+
+
+def shorten_reason(reason: str) -> str:
+    """A reason for a design, in which the values that the guard clipped are counted."""
+    status, _, said = reason.partition("projected: ")
+    clipped, others = sort_reasons(said.split("; "))
+    return "; ".join([f"{status}the guard clipped {len(clipped)} of the changes", *others]) if clipped else reason
 
 
 def _gather_knob(name: str, rows: Sequence[DesignRow], pooled: Tally) -> Knob:

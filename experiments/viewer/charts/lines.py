@@ -83,7 +83,7 @@ def line_chart(
 
 
 def _choose_range(ys: Sequence[float]) -> tuple[float, float]:
-    if not ys:
+    if not any(ys):  # a share that is 0 throughout lies on the axis
         return 0, 1
     room = 0.06 * (max(ys) - min(ys))
     return (0 if 0 <= min(ys) < max(ys) / 3 else min(ys) - room), max(ys) + room

@@ -28,7 +28,7 @@ MOST_CARDS = 200  # of a kind, on one page
 
 
 class Card(NamedTuple):
-    """An item on the first page. problem: why nothing is known of it."""
+    """An item on the first page, and a run on its study's. problem: why nothing is known of it. done: how far it is."""
 
     item: Item
     address: str
@@ -36,6 +36,7 @@ class Card(NamedTuple):
     words: str
     valid: float | None
     problem: str
+    done: str = ""
 
 
 def card_of(item: Item, catalogue: Catalogue) -> Card:
@@ -45,7 +46,8 @@ def card_of(item: Item, catalogue: Catalogue) -> Card:
         found = _recall_run(item, catalogue.summaries) if item.kind is Kind.RUN else _KNOWN[item.kind](item)
     except (InputError, OSError) as error:
         return Card(item, address, "unreadable", "", None, str(error))
-    return Card(item, address, found.get("state", ""), found.get("words", ""), found.get("valid"), "")
+    words, done = found.get("words", ""), found.get("done", "")
+    return Card(item, address, found.get("state", ""), words, found.get("valid"), "", done)
 
 
 def _recall_run(item: Item, summaries: dict[str, tuple[str, dict[str, Any]]]) -> dict[str, Any]:
@@ -66,20 +68,20 @@ def _summarise_run(item: Item) -> dict[str, Any]:
     folder = RunFolder(item.path)
     settings = folder.settings()
     progress, state = progress_of(folder, settings), ""
-    done = [stage for stage in progress.stages if stage.state == "done"]
-    stage = folder.stage(done[-1].number) if done and done[-1].number >= 0 else folder.warmup
+    ended = [stage for stage in progress.stages if stage.state == "done"]
+    stage = folder.stage(ended[-1].number) if ended and ended[-1].number >= 0 else folder.warmup
     there = stage.validation.exists()
     valid = pool_tallies(read_record(stage.validation, Validation).outcomes.values()).valid_rate if there else None
-    count = sum(stage.number >= 0 for stage in done)
+    count = sum(stage.number >= 0 for stage in ended)
     most = "at most " if progress.state == "finished" and count < settings.stages else ""
-    words = f"{settings.teacher}, seed {settings.seed}; {count} of {most}{settings.stages} stages; "
-    words += _describe_problems(settings)
-    if progress.state == "running" and progress.now:
-        words += f"; {progress.now.name}: {progress.now.doing}"
+    done = f"{count} of {most}{settings.stages} stages"
+    doing = f"; {progress.now.name}: {progress.now.doing}" if progress.state == "running" and progress.now else ""
+    words = f"{settings.teacher}, seed {settings.seed}; {done}; {_describe_problems(settings)}{doing}"
     if item.path.name == "start" and (item.path.parent / "study.json").exists():
+        done = "the warm-up that all runs share"
         words = f"the warm-up that all runs of the study share; {words}"
         state = "finished" if folder.warmup.done.exists() else ""
-    return {"state": state or progress.state, "words": words, "valid": valid}
+    return {"state": state or progress.state, "words": words, "valid": valid, "done": f"{done}{doing}"}
 
 
 def _describe_problems(settings: RunSettings) -> str:
@@ -141,13 +143,17 @@ def _summarise_benchmark(item: Item) -> dict[str, Any]:
     return {"state": "finished", "words": f"{boards!s:.12} certified boards with prompts"}
 
 
+def _format_size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"
+
+
 _KNOWN = {
     Kind.SWEEP: _summarise_sweep,
     Kind.EVALUATION: _summarise_evaluation,
     Kind.STUDY: _summarise_study,
     Kind.ENGINEER: _summarise_engineer,
     Kind.BENCHMARK: _summarise_benchmark,
-    Kind.BOARDS: lambda item: {"words": f"{item.path.stat().st_size / 1e6:.1f} MB"},
+    Kind.BOARDS: lambda item: {"words": _format_size(item.path.stat().st_size)},
 }
 
 

@@ -75,7 +75,8 @@ def _evaluation_charts(found: dict[str, Any]) -> list:
         for name in FAILURE_NAMES[1:]
     }
     bars = stacked_bars("Failed plans by type", names, kinds, x_label="agents and size", y_label="% of boards")
-    return [_by_kind("Valid plans in %", cells, "rate", 100), mark_svg(bars)]
+    failed = any(share for shares in kinds.values() for share in shares)
+    return [_by_kind("Valid plans in %", cells, "rate", 100), *[mark_svg(bars)] * failed]
 
 
 def _by_kind(title: str, cells: list[dict[str, Any]], name: str, top: float | None = None) -> Any:

@@ -12,6 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 from lakewright.core_jax.errors import InputError
+from lakewright.experiments.viewer.catalogue.run_space import shorten_reason, sort_reasons
 from lakewright.experiments.viewer.charts.frame import escape_text
 
 Links = Callable[..., str | None]  # an address and its query as a link from this page; None where it leads nowhere
@@ -86,6 +87,8 @@ def _make_environment() -> jinja2.Environment:
         "words": plain_words,
         "svg": mark_svg,
         "policy": name_policy,
+        "sort_reasons": sort_reasons,
+        "shorten_reason": shorten_reason,
     }
     found.filters |= {"ago": format_ago, "moment": format_moment, "duration": format_duration}
     return found

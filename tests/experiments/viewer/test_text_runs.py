@@ -84,7 +84,12 @@ def test_the_page_of_a_stage_says_what_is_trained_on_next_and_why(site):
 def test_problems_and_answers_are_listed_and_filtered(site, address, count):
     words = words_of(page(site, f"/problems/{address}"))
     assert f"{count} problems; showing 1 to {min(count, 24)}" in words
-    assert "Correct answer:" in words
+
+
+@pytest.mark.parametrize(("verdict", "shown"), [("failed", True), ("valid", False)])
+def test_the_correct_answer_is_shown_beside_an_answer_that_differs(site, verdict, shown):
+    words = words_of(page(site, f"/problems/held-out/shown/sums?verdict={verdict}"))
+    assert ("Correct answer:" in words) == shown
 
 
 def test_a_problem_shows_how_many_of_its_answers_are_valid(site):

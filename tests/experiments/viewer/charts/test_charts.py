@@ -37,6 +37,11 @@ def test_a_curve_rises_where_its_values_do():
     assert xs[2] - xs[1] == pytest.approx(2 * (xs[1] - xs[0]), abs=0.2)
 
 
+def test_a_share_of_nothing_lies_on_the_axis_and_no_number_below_it():
+    svg = line_chart("t", [Series("a", [Point(0.0, 0.0), Point(1.0, 0.0)])], x_label="x", y_label="%")
+    assert "-0." not in "".join(re.findall(r">([^<]*)</text>", svg))
+
+
 def test_points_without_a_number_are_left_out():
     [curve] = points_of(line_chart("title", [Series("one", [Point(0, 1), Point(1, float("nan")), Point(2, 3)])]))
     assert len(curve) == 2
