@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import naming_extra
@@ -32,7 +32,8 @@ with naming_extra(__name__, "trl"):
     from trl import GRPOTrainer
 
     from lakewright.experiments.trainers.trl_episodes import PlayedRollout, RolloutFactory
-    from lakewright.experiments.trainers.trl_policy import Completion, TrainedPolicy, read_completion_text, write_prompt
+    from lakewright.experiments.trainers.trl_policy import TrainedPolicy, send_from_first
+    from lakewright.experiments.trainers.trl_texts import Completion, RowMaker, describe_rows, read_completion_text
 
 
 class EngineerTasks:
@@ -72,6 +73,7 @@ class EngineerTasks:
         Raises InputError without an engineer, if a number is below 1, if `first` is more than `every`, or if
         `tool_seconds` is not above 0 or problems have one turn.
         """
+        self.places = places
         if min(every, places) < 1:
             raise InputError(f"every is {every}, places {places}; choose at least 1")
         if first is not None and not 1 <= first <= every:
@@ -143,14 +145,31 @@ class EngineerTasks:
         if torch.distributed.is_initialized():
             torch.distributed.barrier()
 
-    def begin_training(self, step: int, members: dict[str, int], *, evaluates: bool) -> None:
+    def begins_here(self, step: int) -> bool:
+        """Whether the engineer begins with this training, as the first process sees it.
+
+        So it does with a training that had begun without it: nobody has answered in its folder yet. step: the first
+        optimizer step.
+        """
+        outcomes = self.folder.files.outcomes_path
+        return bool(send_from_first(step == 0 or outcomes.stat().st_size == 0))
+
+    def begin_training(self, step: int, members: dict[str, int], batch: int, *, evaluates: bool) -> None:
         """Notes that a training begins, and warns if something would silently keep it from decisions.
 
-        Nothing is refused, because a training that was killed before its first checkpoint begins at step 0 once more.
+        Args:
+            step: its first optimizer step.
+            members: the size of groups, by split.
+            batch: the answers that TRL generates at a time.
+            evaluates: whether the trainer evaluates.
 
-        step: its first optimizer step. members: the size of groups, by split. evaluates: whether the trainer evaluates.
+        A training that was killed before its first checkpoint begins at step 0 once more, so that is not refused.
+        Raises InputError if the data set has fewer rows than a batch, because TRL would then train no step.
         """
         self.members = members
+        if batch > self.places * members["train"]:
+            needed = batch // members["train"]
+            raise InputError(f"places is {self.places}, but a batch of TRL has {needed} problems; choose more")
         if _find_rank() != 0:
             return
         decided = self.folder.files.read_newest().step
@@ -263,33 +282,6 @@ class EngineerTasks:
         return lines
 
 
-class RowMaker(NamedTuple):
-    """Makes rows of the data set from their places. Data loading workers get it, and no trainer with it.
-
-    source: has the problems. chat: whether a prompt is a message.
-    """
-
-    source: ProblemSource
-    chat: bool
-
-    def __call__(self, rows: dict[str, list[int]]) -> dict[str, list[Any]]:
-        """The rows of some places, each of the design of when it is first asked for."""
-        return describe_rows(self.source.problems(rows["place"]), rows["place"], "train", chat=self.chat)
-
-
-def describe_rows(problems: list[Problem], places: list[int], split: str, *, chat: bool) -> dict[str, list[Any]]:
-    """The rows of problems.
-
-    Args:
-        problems: the problems.
-        places: their places.
-        split: `train` or `held_out`.
-        chat: whether a prompt is a message.
-    """
-    prompts = [write_prompt(problem.prompt, chat=chat) for problem in problems]
-    return {"prompt": prompts, "place": list(places), "split": [split] * len(places)}
-
-
 class DecideEverySteps(TrainerCallback):
     """Has the engineer decide in the first process, before the first optimizer step and every few.
 
@@ -308,10 +300,11 @@ class DecideEverySteps(TrainerCallback):
         trained = getattr(args, "num_generations", 1)
         members = {"train": trained, "held_out": getattr(args, "num_generations_eval", None) or trained}
         evaluates = getattr(args, "eval_on_start", False) or getattr(args, "eval_strategy", "no") != "no"
-        self.tasks.begin_training(state.global_step, members, evaluates=evaluates)
+        batch = getattr(args, "generation_batch_size", None) or 0
+        self.tasks.begin_training(state.global_step, members, batch, evaluates=evaluates)
         self._waiting = None
-        if state.global_step == 0 and self.tasks.held_out:
-            self._decide(0, evaluates=getattr(args, "eval_on_start", False))
+        if self.tasks.held_out and self.tasks.begins_here(state.global_step):
+            self._decide(state.global_step, evaluates=getattr(args, "eval_on_start", False))
         return control
 
     def on_step_end(

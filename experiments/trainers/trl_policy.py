@@ -8,18 +8,18 @@ import contextlib
 import copy
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from trl import GRPOTrainer
 
-from lakewright.core_jax.support import read_last_words, strip_thoughts
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.problems import Group, Problem, Verdict
 from lakewright.engineer.teachers import Message, Reply, prompt_text
 from lakewright.experiments.trainers.trl_episodes import Prompt, RolloutFactory
+from lakewright.experiments.trainers.trl_texts import read_completion_text, write_prompt
 
-Completion = str | list[dict[str, Any]]
+T = TypeVar("T")
 TURNS = 1000  # of a trial, at most: those of another step have other seeds
 
 
@@ -34,6 +34,9 @@ class GenerationRequest(NamedTuple):
     seed: int
     tokens: int | None = None
     problems: Sequence[Problem] = ()
+
+
+NO_REQUEST: GenerationRequest | None = None
 
 
 class PolicyAnswer(NamedTuple):
@@ -88,16 +91,16 @@ class TrainedPolicy:
 
     def serve_requests(self) -> None:
         """Generates what the first process asks for, until it has decided; called in all other processes."""
-        while (request := _send_request(None)) is not None:
+        while (request := send_from_first(NO_REQUEST)) is not None:
             self._generate_share(request)
 
     def end_requests(self) -> None:
         """Lets the other processes go on; called in the first process, once it has decided."""
-        _send_request(None)
+        send_from_first(NO_REQUEST)
 
     def _generate_everywhere(self, request: GenerationRequest) -> list[list[PolicyAnswer]]:
         """The answers to each prompt."""
-        _send_request(request)
+        send_from_first(request)
         found = self._generate_share(request)
         many = len(found) // len(request.prompts)
         return [found[place * many :][: request.answers] for place in range(len(request.prompts))]
@@ -144,33 +147,9 @@ class TrainedPolicy:
         return -(-answers // group) * group
 
 
-def write_prompt(text: str, *, chat: bool) -> Prompt:
-    """A prompt as the trainer takes it: text, or a message to a chat model."""
-    return [{"role": "user", "content": text}] if chat else text
-
-
-def read_completion_text(completion: Completion, ids: Sequence[int] = (), processor: Any = None) -> str:
-    """The text of a completion, or of the last message of the model in one.
-
-    Args:
-        completion: as TRL gives it, without special tokens.
-        ids: its tokens.
-        processor: the trainer's processor. If marks of thoughts are special tokens, a turn is decoded again with them.
-    """
-    tokenizer = getattr(processor, "tokenizer", processor)
-    special = getattr(tokenizer, "all_special_tokens", [])
-    one_turn = isinstance(completion, str) or len(completion) == 1
-    if not (one_turn and any(strip_thoughts(f"{token}0") != f"{token}0" for token in special)):
-        return read_last_words(completion)
-    text = str(tokenizer.decode(ids, skip_special_tokens=False))
-    for token in (tokenizer.eos_token, tokenizer.pad_token, tokenizer.bos_token):
-        text = text.replace(token or "\0", "")
-    return text
-
-
-def _send_request(request: GenerationRequest | None) -> GenerationRequest | None:
-    """Sends a request from the first process to all others; what it is."""
-    sent = [request]
+def send_from_first(value: T) -> T:
+    """Sends a value from the first process to all others; what it is."""
+    sent = [value]
     if torch.distributed.is_initialized():
         torch.distributed.broadcast_object_list(sent, src=0)
     return sent[0]

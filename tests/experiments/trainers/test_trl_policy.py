@@ -19,7 +19,7 @@ from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.reports import DecisionTokens
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.trl import EngineerTasks, find_checkpoint, resume_training
-from lakewright.experiments.trainers.trl_policy import read_completion_text
+from lakewright.experiments.trainers.trl_texts import read_completion_text
 from lakewright.experiments.trainers.versions import FolderSettings
 from tests.policy.codecs.test_problem_codec import marking_tokenizer
 from tests.support.models.small_language_model import language

@@ -69,3 +69,20 @@ def test_held_out_problems_that_nobody_answers_are_said(tmp_path, changes):
     if lines:
         assert "3 held-out problems" in lines[0]
         assert "tasks.attach(trainer)" in lines[0]
+
+
+def test_a_training_that_had_begun_before_its_engineer_begins_with_the_held_out_answers(tmp_path):
+    tasks, decided = EngineerTasks(begin_engineer(tmp_path / "e", held_out=3).path), []
+    tasks.policy, tasks.decide = object(), decided.append
+    begin_training(tasks, step=500)
+    assert decided == [500]
+    record_some(tasks.folder, tasks.source.take(4))
+    begin_training(tasks, step=510)
+    assert decided == [500], "resumed"
+
+
+def test_a_data_set_smaller_than_a_batch_is_refused_because_trl_would_train_no_step(tmp_path):
+    tasks = EngineerTasks(begin_engineer(tmp_path / "e").path, places=3)
+    with refused("places is 3", "4 problems"):
+        begin_training(tasks, generation_batch_size=4)
+    assert begin_training(tasks, generation_batch_size=3) == []
