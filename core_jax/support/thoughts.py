@@ -59,6 +59,11 @@ _CLOSES = (
 # Every mark begins in one of these ways. Trying them first halves the time on a long text without marks.
 _BEGINS = r"(?=[<\[\u25c1]|here|assistant|\A)"
 _USUAL = re.compile(f"{_BEGINS}(?:(?P<close>{'|'.join(_CLOSES)})|(?P<open>{'|'.join(_OPENS)}))", re.IGNORECASE)
+# A word of each mark. A text without any, as most answers are, is not looked through for marks.
+_WORDS = (
+    *("think", "thought", "reason", "reflection", "monologue", "scratch", "analysis", "cot"),
+    *("inner_", "channel", "unused", "my response", "assistant"),
+)
 # The end of each usual mark.
 _ENDS = (
     (r"<unused94>.*", "<unused95>"),
@@ -142,11 +147,20 @@ def write_end_of_thought(begin: str, marks: Sequence[Marks] = ()) -> str:
 
 def _list_marks(text: str, marks: Sequence[Marks]) -> list[tuple[int, int, bool]]:
     """Where each mark begins and ends, and whether it begins a thought."""
-    found = [(mark.start(), mark.end(), mark["open"] is not None) for mark in _USUAL.finditer(text)]
+    usual = _USUAL.finditer(text) if _has_word(text) else ()
+    found = [(mark.start(), mark.end(), mark["open"] is not None) for mark in usual]
     for begin, end in marks:
         found += [(mark.start(), mark.end(), True) for mark in re.finditer(re.escape(begin), text)]
         found += [(mark.start(), mark.end(), False) for mark in re.finditer(re.escape(end), text)]
     return found
+
+
+def _has_word(text: str) -> bool:
+    """Return whether a text may hold a usual mark: always beyond ASCII, where a letter has further forms."""
+    if not text.isascii():
+        return True
+    lower = text.lower()
+    return any(word in lower for word in _WORDS)
 
 
 def strip_thoughts(text: str, marks: Sequence[Marks] = ()) -> str:

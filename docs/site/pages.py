@@ -5,6 +5,7 @@ doors. MkDocs calls `on_config` and `on_files`. A door is a room's `__init__.pyi
 """
 
 import ast
+import gc
 import re
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from mkdocs.structure.files import File, Files
 
 sys.path.append(str(Path(__file__).parent))  # MkDocs reads this file, not its folder
 from reference import make_pages
+
+gc.disable()  # MkDocs keeps all pages to the end, and looking for garbage among them takes a tenth of the time
 
 ROOT = Path(__file__).parents[2]
 WINGS = ("core_jax", "policy", "engineer", "experiments")

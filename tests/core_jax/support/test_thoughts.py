@@ -3,6 +3,8 @@
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lakewright.core_jax.support import (
     begins_thought,
@@ -12,6 +14,8 @@ from lakewright.core_jax.support import (
     strip_thoughts,
     write_end_of_thought,
 )
+from lakewright.core_jax.support.thoughts import _CLOSES, _OPENS, _USUAL
+from tests.support.deep import count_examples
 
 MARKS = {
     **{name: (f"<{name}>", f"</{name}>") for name in ("think", "Thinking", "thought", "reasoning", "seed:think")},
@@ -90,6 +94,19 @@ def test_marks_of_a_template_count_too():
     assert strip_thoughts("<muse>41</muse>42") == "<muse>41</muse>42"
     assert strip_thoughts("<muse>41</muse>42", marks) == "42"
     assert strip_thoughts("<muse>41", marks) == ""
+
+
+IN_ASCII = [mark for mark in (*_OPENS, *_CLOSES) if "\\u" not in mark]
+
+
+@pytest.mark.parametrize("mark", IN_ASCII)
+@settings(max_examples=count_examples(4))
+@given(data=st.data())
+def test_a_text_with_any_mark_is_looked_through(mark, data):
+    text = data.draw(st.from_regex(f"(?i){mark}", alphabet=st.characters(codec="ascii")))
+    assert _USUAL.search(text)
+    said, cut = read_answer_after_thoughts(text)
+    assert cut or said != text
 
 
 @pytest.mark.parametrize(
