@@ -56,6 +56,10 @@ def test_an_installation_resolves(extras, version, beside, tmp_path):
     assert set(beside) <= set(done.stdout.splitlines())
     if not extras:
         assert not re.search(r"^(jax|flax|duckdb|pyarrow)==", done.stdout, re.M) or beside
+    if extras == "verl":
+        assert {"cachetools", "transferqueue"} <= set(re.findall(r"^([\w-]+)==", done.stdout, re.M)), (
+            "for replay buffers"
+        )
 
 
 def test_every_extra_that_a_page_or_a_message_names_is_there():
