@@ -9,6 +9,10 @@ from lakewright.engineer.space_checks import check_design
 from lakewright.experiments.trainers.versions import Version, VersionFiles
 
 
+class IllegalEditError(InputError):
+    """An edited `design.json` that cannot be a version."""
+
+
 def find_edit(files: VersionFiles, environment: Environment, current: Version) -> Design | None:
     """The design that a user wrote, None if it is the newest version.
 
@@ -19,10 +23,20 @@ def find_edit(files: VersionFiles, environment: Environment, current: Version) -
         environment: the folder's environment.
         current: the newest version.
 
-    Raises InputError if it belongs to another environment, has a version that is not there, or is not legal.
+    Raises IllegalEditError if it belongs to another environment, has a version that is not there, or is not legal.
     """
     if not files.design_path.exists():
         return None
+    try:
+        return _read_edit(files, environment, current)
+    except InputError as error:
+        if not str(error).startswith(str(files.design_path)):
+            raise  # of another file, which is damaged
+        raise IllegalEditError(str(error)) from error
+
+
+def _read_edit(files: VersionFiles, environment: Environment, current: Version) -> Design | None:
+    """As `find_edit`, of a file that exists."""
     name, design = files.read_design()
     where, mine = str(files.design_path), files.read_setup().environment
     if name != mine:

@@ -19,6 +19,7 @@ from lakewright.core_jax.support import naming_extra
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.signal import list_metrics
+from lakewright.experiments.trainers.design_edits import IllegalEditError
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.reports import NextReport
@@ -133,13 +134,7 @@ class EngineerTasks:
     def decide(self, step: int) -> None:
         """Decides at an optimizer step: in the first process, while the others wait or generate for it."""
         if _find_rank() == 0:
-            self.decided.append(self._decide_first(step))
-            if self._silent and step > 0 and not self.decided[-1].counts.answers:
-                self._silent = False
-                _warn(f"step {step}: no answer was recorded; give GRPOTrainer reward_funcs=tasks.reward_funcs")
-            if self._current and self.decided[-1].outdated:
-                self._current = False
-                _warn(self.decided[-1].complaint)
+            self._decide_first(step)
         elif self.policy:
             self.policy.serve_requests()
         if torch.distributed.is_initialized():
@@ -186,7 +181,21 @@ class EngineerTasks:
                 "tasks.attach(trainer), or evaluate with eval_dataset=tasks.eval_dataset"
             )
 
-    def _decide_first(self, step: int) -> NextReport:
+    def _decide_first(self, step: int) -> None:
+        """Decides, and warns if something keeps decisions from having an effect."""
+        try:
+            self.decided.append(self._ask_folder(step))
+        except IllegalEditError as error:  # a slip of the pen should not cost a training
+            _warn(f"step {step}: nothing was decided: {error}")
+            return
+        if self._silent and step > 0 and not self.decided[-1].counts.answers:
+            self._silent = False
+            _warn(f"step {step}: no answer was recorded; give GRPOTrainer reward_funcs=tasks.reward_funcs")
+        if self._current and self.decided[-1].outdated:
+            self._current = False
+            _warn(self.decided[-1].complaint)
+
+    def _ask_folder(self, step: int) -> NextReport:
         if not self.policy:
             return self.folder.next(step=step)
         self.policy.step = step

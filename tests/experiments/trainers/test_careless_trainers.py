@@ -142,3 +142,17 @@ def test_answers_to_the_problems_of_another_folder_are_refused(folder, tmp_path)
         with refused("answers:1: key is", "record answers in the folder that drew the problems"):
             record_lines(tmp_path / "third", tmp_path / "answers")
         assert len(record_lines(other.path, tmp_path / "answers")) == 2
+
+
+def test_an_illegal_edit_costs_no_training(folder):
+    tasks, path = EngineerTasks(folder.path, every=1), folder.path / "design.json"
+    record_places(folder, range(8), 1)
+    right = path.read_text()
+    path.write_text(right.replace("0.25", "0.35"))
+    tasks._silent = False
+    with pytest.warns(UserWarning, match="step 1: nothing was decided: .*design.json: .*sum to"):
+        tasks.decide(1)
+    assert folder.files.list_versions() == [0]
+    path.write_text(right)
+    tasks.decide(2)
+    assert [report.counts.answers for report in tasks.decided] == [32], "all that were recorded meanwhile"
