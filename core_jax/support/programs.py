@@ -49,10 +49,10 @@ class Program(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], static_argnums: Sequence[int], compiler_options: Any) -> None:
         functools.update_wrapper(self, function)
-        self.jitted = jax.jit(function, static_argnums=static_argnums, compiler_options=compiler_options)
+        self._options = _leave_out_stated(compiler_options)
+        self.jitted = jax.jit(function, static_argnums=static_argnums, compiler_options=self._options)
         self._function: Callable[..., Any] = function
         self._static = static_argnums
-        self._options = compiler_options
         self._ready: dict[Any, Callable[..., Any]] = {}
         self._lock = threading.Lock()
 
@@ -119,12 +119,19 @@ def program(
 ) -> Any:
     """Like `jax.jit`, for a function of arrays, and of dataclasses and tuples of them, that is worth caching.
 
-    Without a folder for compiled programs, or within another program, it is `jax.jit`.
+    Without a folder for compiled programs, or within another program, it is `jax.jit`. An option of the compiler that
+    XLA_FLAGS states is as it says there.
     """
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     if function is None:
         return lambda function: Program(function, numbers, compiler_options)
     return Program(function, numbers, compiler_options)
+
+
+def _leave_out_stated(options: dict[str, str] | None) -> dict[str, str] | None:
+    """The options of the compiler that XLA_FLAGS does not state, which would go before it."""
+    stated = {flag.partition("=")[0].removeprefix("--") for flag in os.environ.get("XLA_FLAGS", "").split()}
+    return {name: value for name, value in (options or {}).items() if name not in stated} or None
 
 
 def _is_watched(leaf: Any) -> bool:

@@ -97,10 +97,20 @@ def test_without_a_folder_and_within_another_program_it_is_jitted(folder):
     assert not folder.exists()
 
 
-def test_options_of_the_compiler_go_with_a_program_that_is_kept(folder):
+def test_options_of_the_compiler_go_with_a_program_that_is_kept(folder, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "")
     options = {"xla_backend_optimization_level": "1"}
     first, again = (fresh(options)(2, BOARD, 7)[1] for _ in range(2))
     assert (int(first), int(again), traced) == (8, 8, [2])
+
+
+def test_an_option_of_the_compiler_that_xla_flags_states_is_left_to_it(folder, monkeypatch):
+    refused = {"no_such_option": "1"}
+    monkeypatch.setenv("XLA_FLAGS", "--no_such_option=2 --another=3")
+    assert int(fresh(refused)(2, BOARD, 7)[1]) == 8
+    monkeypatch.setenv("XLA_FLAGS", "--another=3")
+    with pytest.raises(jax.errors.JaxRuntimeError, match="no_such_option"):
+        fresh(refused)(2, BOARD, 7)
 
 
 def test_programs_are_kept_where_the_environment_says_or_in_the_users_cache(monkeypatch):
