@@ -190,10 +190,12 @@ def _find_evaluated(catalogue: Catalogue, folder: Path, summary: dict[str, Any])
     """The file of an evaluation's boards. Raises InputError if it lies outside the shown folders."""
     if (folder / "boards.jsonl").exists():
         return folder / "boards.jsonl"
-    path = Path(str(summary.get("benchmark", "")))
-    if not catalogue.holds(path):
-        raise InputError("the boards of this evaluation are elsewhere; start `lakewright view` with their folder, too")
-    return path
+    named = Path(str(summary.get("benchmark", "")))
+    # A relative path begins in the folder where the evaluation was started, usually one above the evaluation.
+    for path in (named, *(parent / named for parent in folder.parents)):
+        if path.is_file() and catalogue.holds(path):
+            return path
+    raise InputError("the boards of this evaluation are elsewhere; start `lakewright view` with their folder, too")
 
 
 def _benchmark_file(folder: Path) -> Path:

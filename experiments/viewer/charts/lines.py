@@ -135,9 +135,11 @@ def _draw_marks(words: Mapping[float, str]) -> list[str]:
             break
         line = f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{HEIGHT - 40}" stroke="currentColor" opacity=".3"'
         parts.append(f'{line} stroke-dasharray="2 3"/>')
-        if x >= free:
-            parts.append(draw_text(x, TOP - 4, word, "start", 'font-size="9.5" opacity=".7"'))
-            free = x + 4 + MARK_LETTER * len(word)
+        long = MARK_LETTER * len(word)
+        at_end = x + long > WIDTH  # such a label ends at its line
+        if x - long * at_end >= free:
+            parts.append(draw_text(x, TOP - 4, word, "end" if at_end else "start", 'font-size="9.5" opacity=".7"'))
+            free = x + 4 + long
     return parts
 
 

@@ -1,6 +1,7 @@
 """Pages from Jinja templates, and the query of an address as our own types. Both are strict with outside text."""
 
 import functools
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
@@ -18,6 +19,7 @@ from lakewright.experiments.viewer.charts.frame import escape_text
 Links = Callable[..., str | None]  # an address and its query as a link from this page; None where it leads nowhere
 T = TypeVar("T", bound=msgspec.Struct)
 LONGEST = 4096  # letters of a value
+BROAD = 540  # the width of a picture, in its own units, from which a narrow screen scrolls it: its text would be tiny
 
 
 class Crumb(NamedTuple):
@@ -64,6 +66,12 @@ def mark_svg(svg: str) -> Markup:
     return Markup(svg)
 
 
+def is_broad(svg: str) -> bool:
+    """Return True if a picture has more than the usual width."""
+    found = re.search(r'viewBox="0 0 (\d+) ', svg)
+    return bool(found and int(found[1]) > BROAD)
+
+
 @functools.cache
 def static_files() -> dict[str, bytes]:
     """The style sheet and the scripts, by name."""
@@ -86,6 +94,7 @@ def _make_environment() -> jinja2.Environment:
         "points": format_points,
         "words": plain_words,
         "svg": mark_svg,
+        "broad": is_broad,
         "policy": name_policy,
         "sort_reasons": sort_reasons,
         "shorten_reason": shorten_reason,

@@ -181,3 +181,8 @@ def test_labels_of_marks_that_are_close_do_not_overlap():
     picture = line_chart("title", [Series("curve", points)], marks=marks)
     assert [word for word in marks.values() if f">{word}<" in picture] == ["stage 0", "stage 2"]
     assert picture.count('stroke-dasharray="2 3"') == 3
+
+
+def test_the_label_of_a_mark_at_the_end_stays_in_the_picture():
+    picture = line_chart("title", [Series("curve", [Point(0, 0), Point(9, 1)])], marks={9: "stage 2"})
+    assert re.search(r'text-anchor="end"[^>]*>stage 2<', picture)

@@ -12,6 +12,8 @@ from starlette.testclient import TestClient
 
 from lakewright.core_jax.rows import write_rows
 from lakewright.core_jax.support import write_json
+from lakewright.experiments.boards.evaluation.answerers import PlannerAnswerer
+from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, evaluate_on_benchmark
 from lakewright.experiments.jobs.resumable.driver import FILE, Driver
 from lakewright.experiments.viewer.server.routing import make_application
 from tests.support.samples.finished_run import board, finish
@@ -193,3 +195,15 @@ def assert_harmless(found: str, address: str) -> None:
     assert tags.scripts == ["/static/main.js"], address
     assert not tags.obeyed, address
     assert not re.findall(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", found), address
+
+
+def test_boards_of_an_evaluation_are_found_from_any_working_folder(tmp_path, monkeypatch):
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    write_rows(shown / "boards.jsonl", [board("one")])
+    monkeypatch.chdir(shown)
+    evaluate_on_benchmark(
+        Path("boards.jsonl"), Path("evals/a"), lambda kept: PlannerAnswerer("optimal", 0), EvaluationSettings()
+    )
+    monkeypatch.chdir(tmp_path)
+    assert "1 board; showing 1 to 1" in page(client(shown), "/boards/evaluation/answers/shown/evals/a")
