@@ -135,13 +135,13 @@ def test_every_run_has_its_curve_over_the_tokens_generated(study):
 
 def test_the_last_policy_of_every_run_is_judged_on_boards_that_no_run_has_seen(study):
     folder, results = study
-    boards = read_all(folder.test_boards)
-    held_out = {fingerprint(row) for row in read_all(folder.start.validation)}
+    boards, known = read_all(folder.test_boards), read_all(folder.start.validation)
     assert results.held_out == len(boards) == 3 * 4
-    assert not held_out >= {fingerprint(row) for row in boards}, "the test is the held-out set"
+    assert not set(map(fingerprint, known)) >= set(map(fingerprint, boards)), "the test is the held-out set"
     for run in results.runs:
-        tested = read_record(folder.folder / "runs" / f"{run.arm}-s{run.seed}" / "test.json", Validation)
-        assert len(tested.valid) == len(boards)
+        path = folder.folder / "runs" / f"{run.arm}-s{run.seed}" / "test.json"
+        tested, answers = read_record(path, Validation), path.with_name("test_answers.jsonl").read_bytes()
+        assert len(tested.valid) == answers.count(b"\n") == len(boards)
         assert run.valid == pytest.approx(100 * tested.valid.count("1") / len(boards))
 
 
