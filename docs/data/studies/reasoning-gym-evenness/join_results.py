@@ -65,7 +65,7 @@ def main(first: Path, more: Path, joined: Path) -> None:
     """Reads two results, and writes what they are together."""
     results = [msgspec.json.decode(path.read_bytes(), type=Results) for path in (first, more)]
     spec = read_config(Path(__file__).with_name("spec.toml"), StudySpec)
-    write_atomically(joined, msgspec.json.encode(join_results(*results, spec)))
+    write_atomically(joined, msgspec.json.format(msgspec.json.encode(join_results(*results, spec))) + b"\n")
 
 
 if __name__ == "__main__":
