@@ -25,7 +25,8 @@ from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training.stage_training import make_problems, train_stage
+from lakewright.experiments.loop.training.stage_problems import make_problems
+from lakewright.experiments.loop.training.stage_training import train_stage
 from lakewright.experiments.loop.training.stage_validation import validate_stage
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.loop.training.warmup import read_recorded_evidence, warm_up_run

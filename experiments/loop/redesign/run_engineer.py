@@ -171,7 +171,7 @@ class StageJournal(Journal):
     def _forget_model(self) -> None:
         """Gives up the teacher's model, which would take memory beside the policy of the trial."""
         self.engineer.teacher = _Unasked(self.engineer.teacher.state_dict())
-        if self.trainee.settings.asks_checkpoint:
+        if self.trainee.asks_checkpoint:
             free_memory()
 
     def _read_step(self, step: Step) -> Any:

@@ -27,7 +27,6 @@ from lakewright.experiments.loop.records.stage_records import Example, Validatio
 from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, RecordedAnswer
 from lakewright.experiments.loop.settings.lake_settings import first_boards, warmup_boards
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training.policy_models import choose_device
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.board_play import BoardPlay, PlayedPlan, check_chat_model
 from lakewright.policy.codecs import TextCodec, build_tokenizer, check_template, codec_for
@@ -47,9 +46,11 @@ class LakeTrainee(Trainee):
     """A policy that plans for the agents on boards, in tokens of cells, in text or as a board network."""
 
     environment: Lake
+    scores = False
 
     def _begin(self, environment: Environment | None) -> None:
         self.environment = Lake(self.settings.agents, self.settings.teams)
+        self.given = {"agents": list(self.settings.teams)} if self.settings.teams else {}
         self.start = design_of(first_boards(self.settings))
         if self.settings.codec == "bytes":
             raise InputError("codec is bytes, which cannot write boards of the lake; set environment, or codec=tokens")
@@ -65,11 +66,6 @@ class LakeTrainee(Trainee):
     def held_out_file(self, folder: RunFolder) -> Path:
         """See `Trainee.held_out_file`."""
         return folder.validation
-
-    @property
-    def given(self) -> dict[str, list[int]]:
-        """The numbers of agents of boards that come in turn."""
-        return {"agents": list(self.settings.teams)} if self.settings.teams else {}
 
     def make_case(self, example: Example) -> Case:
         """See `Trainee.make_case`."""
@@ -185,11 +181,6 @@ class LakeTrainee(Trainee):
     def list_taken(self, tasks: TaskStream[BoardTask]) -> list[Problem]:
         """See `Trainee.list_taken`."""
         return [problem_of(row_of_task(task, f"drawn_{place:07d}")) for place, task in enumerate(tasks.taken)]
-
-    @property
-    def scoring_device(self) -> str:
-        """See `Trainee.scoring_device`: nothing but answers is asked of the model."""
-        return choose_device(self.settings)
 
     def record_validation(
         self, held_out: Sequence[Problem], answered: Sequence[Answered], model: PreTrainedModel, play: Play[BoardTask]

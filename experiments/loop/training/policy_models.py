@@ -62,23 +62,24 @@ def choose_device(settings: RunSettings) -> str:
 
 
 @contextmanager
-def open_answers(
-    settings: RunSettings, place: str | Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
-) -> Iterator[PreTrainedModel | AnswerWriter]:
-    """Yields the model itself, or vLLM, which is started for it, to answer within the block.
+def open_policy(
+    settings: RunSettings, place: str | Path, scores: bool = False
+) -> Iterator[tuple[PreTrainedModel, PreTrainedTokenizerFast, PreTrainedModel | AnswerWriter]]:
+    """Yields the policy in a checkpoint and what answers for it within the block: the model itself, or vLLM.
 
     Args:
         settings: the run's settings.
-        place: the policy's checkpoint.
-        model, tokenizer: the policy.
+        place: the checkpoint.
+        scores: whether the model itself will score answers, on the settings' device; vLLM gives the GPU back first.
 
-    Raises InputError as `start_vllm`.
+    Raises InputError as `load_policy` and `start_vllm`.
     """
+    model, tokenizer = load_policy(settings, place, settings.device if scores else choose_device(settings))
     if settings.text.decoder == "own":
-        yield model
+        yield model, tokenizer, model
         return
     with load_vllm(settings, place, model, tokenizer) as writer:
-        yield writer
+        yield model, tokenizer, writer
 
 
 def load_vllm(
@@ -86,7 +87,9 @@ def load_vllm(
 ) -> VllmAnswers:
     """vLLM with a checkpoint, for prompts of ROOM tokens.
 
-    Args: settings, place, model, tokenizer: see `open_answers`.
+    Args:
+        settings, place: see `open_policy`.
+        model, tokenizer: the policy in that checkpoint.
 
     Raises InputError as `start_vllm`.
     """

@@ -10,7 +10,7 @@ from lakewright.engineer.problems import Problem
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_rollouts import write_answers
-from lakewright.experiments.loop.training.policy_models import load_policy, open_answers
+from lakewright.experiments.loop.training.policy_models import open_policy
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.training import answer_groups
 
@@ -43,11 +43,9 @@ def _test_policy(
         label: the name of the work on its progress bar.
         answers, outcomes: the files to be written, outcomes last, because a test that has them is done.
     """
-    model, tokenizer = load_policy(trainee.settings, checkpoint, trainee.scoring_device)
-    play = trainee.make_play(model, tokenizer)
-    opened = open_answers(trainee.settings, checkpoint, model, tokenizer)
-    noun = trainee.environment.space.words.problems
-    with opened as policy, progress(label, len(problems), noun) as bar:
+    opened, noun = open_policy(trainee.settings, checkpoint, trainee.scores), trainee.environment.space.words.problems
+    with opened as (model, tokenizer, policy), progress(label, len(problems), noun) as bar:
+        play = trainee.make_play(model, tokenizer)
         answered = answer_groups(policy, play, list(map(trainee.make_task, problems)), on_progress=bar.update)
     write_answers(answers, [trainee.describe_answers(one, play) for one in answered])
     trainee.write_record(outcomes, trainee.record_validation(problems, answered, model, play))

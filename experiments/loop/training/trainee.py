@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -34,7 +34,7 @@ from lakewright.experiments.loop.records.stage_rollouts import read_problems, wr
 from lakewright.experiments.loop.settings.lake_settings import refuse_lake_only
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.held_out_cells import HeldOutCells
-from lakewright.experiments.loop.training.policy_models import choose_device, load_policy, open_answers
+from lakewright.experiments.loop.training.policy_models import load_policy, open_policy
 from lakewright.policy.codecs import TextSettings, check_template
 from lakewright.policy.models import get_codec, resolve_place
 from lakewright.policy.play import DrawnTasks, Play, Tasks, TaskStream
@@ -63,15 +63,17 @@ class Trainee:
 
     environment: Environment
     start: Design
+    scores: ClassVar[bool] = True  # whether a validation scores the reference answers, too
 
     def __init__(self, settings: RunSettings, environment: Environment | None = None) -> None:
-        self.settings = settings
+        self.settings, self.asks_checkpoint = settings, settings.asks_checkpoint
         self._begin(environment)
         check_settings(settings, self.environment, self.start)
 
     def _begin(self, environment: Environment | None) -> None:
         """Sets environment and first design. Raises InputError if the settings don't suit them."""
         settings = self.settings
+        self.given: dict[str, list[int]] = {}  # that the problems of a run have in turn, by name
         self.environment = environment or load_environment(settings.environment)
         space = self.environment.space
         if settings.design:  # which has no givens
@@ -99,11 +101,6 @@ class Trainee:
     def held_out_file(self, folder: RunFolder) -> Path:
         """The file of the held-out problems of a run."""
         return folder.held_out
-
-    @property
-    def given(self) -> dict[str, list[int]]:
-        """The givens that the problems of a run have in turn, by name."""
-        return {}
 
     def make_case(self, example: Example) -> Case:
         """A held-out problem whose answer failed, from an example of folders of earlier versions."""
@@ -247,11 +244,6 @@ class Trainee:
         if self.settings.exclude:  # of the lake alone
             write_record(stage.excluded, Excluded(tasks.replaced))
 
-    @property
-    def scoring_device(self) -> str:
-        """The device of a model that is validated: it answers, and scores the reference answers."""
-        return self.settings.device
-
     def record_validation(
         self, held_out: Sequence[Problem], answered: Sequence[Answered], model: PreTrainedModel, play: Play[Any]
     ) -> Validation:
@@ -309,10 +301,9 @@ class Trainee:
             seed: seed for sampling.
             on_progress: gets how many more answers there are.
         """
-        model, tokenizer = load_policy(self.settings, checkpoint, choose_device(self.settings))
-        play, tasks = self.make_play(model, tokenizer), list(map(self.make_task, problems))
-        with open_answers(self.settings, checkpoint, model, tokenizer) as policy:
-            temperature = self.settings.grpo.temperature
+        tasks, temperature = list(map(self.make_task, problems)), self.settings.grpo.temperature
+        with open_policy(self.settings, checkpoint) as (model, tokenizer, policy):
+            play = self.make_play(model, tokenizer)
             return roll_out(policy, play, tasks, samples, temperature=temperature, seed=seed, on_progress=on_progress)
 
 
