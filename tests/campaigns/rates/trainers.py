@@ -142,6 +142,7 @@ def _measure_trl(path: Path) -> TrlStep:
     from trl import GRPOConfig, GRPOTrainer
 
     from lakewright.experiments.trainers.trl import EngineerTasks
+    from lakewright.experiments.trainers.trl_texts import RowMaker
 
     words = {letter: place for place, letter in enumerate("0123456789=.")}
     core = Tokenizer(models.BPE(words, []))
@@ -152,7 +153,7 @@ def _measure_trl(path: Path) -> TrlStep:
     )
     tasks = EngineerTasks(_begin_folder(path / "engineer"), every=TRAINED["max_steps"] + 1)
     spent: list[float] = []
-    rows = tasks.train_dataset.with_transform(_time_calls(tasks._make_rows, spent))
+    rows = tasks.train_dataset.with_transform(_time_calls(RowMaker(tasks.source, tasks.chat), spent))
     judge = _time_calls(tasks.judge_answers, spent)
     arguments = GRPOConfig(
         str(path / "trl"),
