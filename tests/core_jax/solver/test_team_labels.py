@@ -60,7 +60,7 @@ def test_labels_are_those_of_a_walk_over_all_joint_states(size, seed):
     assert_same_optima(boards, optima(label_teams_on_device(boards)), searched(boards))
 
 
-@pytest.mark.parametrize("size", [3, *(pytest.param(size, marks=pytest.mark.deep) for size in (4, 5, 7))])
+@pytest.mark.parametrize("size", [3, *(pytest.param(size, marks=pytest.mark.deep) for size in (4, 5, 6, 7, 9, 10))])
 def test_labels_are_those_of_the_other_solver(size):
     boards = mixed_boards(size, 100, size, agents=3)
     assert_labels_of_the_host(boards, label_teams_on_device(boards))
