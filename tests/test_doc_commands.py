@@ -63,7 +63,7 @@ def draw_boards(path: Path) -> None:
 
 
 def add_answers(path: Path) -> None:
-    """The answers of docs/trainers.md, by what its line for sed does."""
+    """Answers in the form that the `sed` command of docs/trainers.md writes."""
     lines = path.with_name("problems.jsonl").read_text().splitlines()
     path.write_text("".join(line[:-1] + ', "answers": ["a cat", "a hat"], "group": "step 1"}\n' for line in lines))
 

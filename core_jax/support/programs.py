@@ -119,8 +119,8 @@ def program(
 ) -> Any:
     """Like `jax.jit`, for a function of arrays, and of dataclasses and tuples of them, that is worth caching.
 
-    Without a folder for compiled programs, or within another program, it is `jax.jit`. An option of the compiler that
-    XLA_FLAGS states is as it says there.
+    Without a folder for compiled programs, or within another program, it is `jax.jit`. XLA_FLAGS goes before
+    `compiler_options`.
     """
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     if function is None:

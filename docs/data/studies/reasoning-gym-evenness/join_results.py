@@ -1,9 +1,9 @@
-"""Joins the results of a study with those of its other runs, made on a machine that no longer has the first.
+"""Joins two results of a study whose runs were made on two machines.
 
     python docs/data/studies/reasoning-gym-evenness/join_results.py FIRST.json MORE.json JOINED.json
 
 Both must have the same warm-up and test. Where both have a run, the first counts. The difference from the baseline with
-its interval by problems (`vs fixed`) is left out, because the answers of the first runs are gone.
+its interval by problems (`vs fixed`) is left out, because the answers of the first machine are gone.
 """
 
 import itertools
